@@ -28,7 +28,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** One thing wrong with a request. */
 export interface FieldError {
-  /** JSON Pointer into the body, or `?name` for a query parameter. */
+  /** JSON Pointer into the body; for a query parameter, its name behind a slash. */
   path: string;
   /** What is wrong and how to put it right. */
   message: string;
@@ -71,9 +71,13 @@ export function invalidRequest(errors: FieldError[]): ServiceError {
   const first = errors[0];
   const where = first?.path ? `${first.path}: ` : '';
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
-  return new ServiceError('invalid_request', `${where}${first?.message ?? 'The request is not valid.'}${more}`, {
-    errors,
-  });
+  return new ServiceError(
+    'invalid_request',
+    `${where}${first?.message ?? 'The request is not valid.'}${more}`,
+    {
+      errors,
+    },
+  );
 }
 
 /** An operator's mistake that stops a command: printed without a stack, exit code 1. */
