@@ -1,5 +1,5 @@
 # What the machine itself must offer: the platform, system packages, namespaces for bubblewrap.
-# Sourced by scripts/setup, which defines say and die.
+# Sourced by scripts/setup.
 
 check_platform() {
   if [ "$(uname -s)" != Linux ] || [ "$(uname -m)" != x86_64 ]; then
