@@ -1,0 +1,31 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Kysely } from 'kysely';
+import { OperatorError } from '../shared/errors.ts';
+import { NodeSqliteDialect } from './dialect.ts';
+import { migrate } from './migrations.ts';
+import type { Database } from './schema.ts';
+
+const FILE_NAME = 'codecell.db';
+
+/**
+ * Opens the database of a data folder, makes both where they are missing and brings the schema up to date.
+ * The caller must call `destroy()` on what it gets.
+ * @throws OperatorError when the folder cannot be used or belongs to a newer version of the service.
+ */
+export async function openDatabase(dataDir: string): Promise<Kysely<Database>> {
+  let db: Kysely<Database> | undefined;
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    db = new Kysely<Database>({ dialect: new NodeSqliteDialect(join(dataDir, FILE_NAME)) });
+    await migrate(db);
+    return db;
+  } catch (error) {
+    await db?.destroy();
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(
+      `The data folder ${dataDir} cannot be used (${(error as Error).message}). It is set by CODECELL_DATA_DIR.`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * The schema's history. A migration that has been released is never edited; a new one is added at the end.
+ *
+ * Names are numbered. One that ends in `-breaking` changes what an older version of the service relies on: an
+ * older version refuses to open such a database, and accepts one with other newer migrations, so that going
+ * back one version is possible wherever it is safe.
+ */
+
+import { type Kysely, sql } from 'kysely';
+import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration';
+import { OperatorError } from '../shared/errors.ts';
+import type { Database } from './schema.ts';
+
+const MIGRATIONS: Record<string, Migration> = {
+  '0001-keys': {
+    async up(db) {
+      await db.schema
+        .createTable('keys')
+        .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('name', 'text', (column) => column.notNull())
+        .addColumn('team', 'text')
+        .addColumn('role', 'text', (column) => column.notNull().check(sql`role in ('admin', 'user')`))
+        .addColumn('limits', 'text', (column) => column.notNull())
+        .addColumn('created_at', 'bigint', (column) => column.notNull())
+        .addColumn('expires_at', 'bigint')
+        .addColumn('revoked_at', 'bigint')
+        .addColumn('last_used_at', 'bigint')
+        .execute();
+      await db.schema
+        .createTable('key_secrets')
+        .addColumn('hash', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('key_id', 'text', (column) => column.notNull().references('keys.id').onDelete('cascade'))
+        .addColumn('created_at', 'bigint', (column) => column.notNull())
+        .addColumn('expires_at', 'bigint')
+        .execute();
+      await db.schema.createIndex('key_secrets_key_id').on('key_secrets').column('key_id').execute();
+    },
+  },
+};
+
+/** Where Kysely's migrator writes down what it has applied. */
+const APPLIED_TABLE = 'kysely_migration';
+
+/**
+ * Brings the schema up to date. Two processes that start at once are safe: the one that comes second waits for
+ * the first one's transaction and then finds nothing to do.
+ * @throws OperatorError when a newer version of the service has made a breaking change.
+ */
+export async function migrate(db: Kysely<Database>): Promise<void> {
+  const migrations = { ...MIGRATIONS };
+  for (const name of await appliedNames(db)) {
+    if (name in MIGRATIONS) continue;
+    if (name.endsWith('-breaking')) {
+      throw new OperatorError(
+        `The database was changed by a newer version of Codecell (migration ${name}), which this one cannot read: start the newer version.`,
+      );
+    }
+    // To the migrator, a newer migration that does not break us is one of ours that has nothing left to do.
+    migrations[name] = { up: async () => undefined };
+  }
+  const provider: MigrationProvider = { getMigrations: async () => migrations };
+  const migrator = new Migrator({ db, provider, migrationTableName: APPLIED_TABLE });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) throw error;
+}
+
+async function appliedNames(db: Kysely<Database>): Promise<string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some((table) => table.name === APPLIED_TABLE)) return [];
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(APPLIED_TABLE)}`.execute(db);
+  return rows.map((row) => row.name);
+}

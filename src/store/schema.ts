@@ -1,0 +1,29 @@
+/** The tables as the queries see them. Times are milliseconds since 1970, UTC; JSON is text. */
+
+export interface Database {
+  keys: KeysTable;
+  key_secrets: KeySecretsTable;
+}
+
+export interface KeysTable {
+  id: string;
+  name: string;
+  team: string | null;
+  role: string;
+  /** JSON of `KeyLimits`. */
+  limits: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+  last_used_at: number | null;
+}
+
+/** A table of its own, because a key that is being rotated has two secrets for a while. */
+export interface KeySecretsTable {
+  /** SHA-256 of the secret, in hexadecimal. */
+  hash: string;
+  key_id: string;
+  created_at: number;
+  /** From this moment on the secret is refused, whatever its key says. */
+  expires_at: number | null;
+}
