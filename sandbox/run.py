@@ -1,0 +1,142 @@
+"""One run process, from the fork to its end. It serves one request and exits.
+
+Before it is confined it opens four connections to the service, each with a hello of its one-use token and
+the connection's kind; then it gives up everything in `confine`, says that it is ready, and waits. Standard
+input carries the request, then the caller's stdin. Any failure before the request is read ends the process:
+nothing of a caller's ever runs in a process that is not fully confined.
+"""
+
+import gc
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import sys
+import traceback
+import types
+
+import faulthandler
+
+from . import confine, warm
+from .program import Program
+
+STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, 3, 4
+REQUEST = struct.Struct("<IIII")  # bytes of code, bytes of inputs, timeout in ms, memory in MB
+READY = struct.Struct("<QQ")  # CPU time so far in us, peak memory so far in KB
+FRAME = struct.Struct("<BI")  # kind, bytes of payload
+FRAME_READY, FRAME_ERROR = 1, 2
+NICENESS = 5
+# What the interpreter itself maps while it reads and compiles a request, on top of what the zygote has.
+PREPARATION_BYTES = 4 << 20
+EXIT_NOT_STARTED = 70
+
+
+class RunProcess:
+    """Everything a run process needs, prepared in the zygote."""
+
+    def __init__(self, configuration: dict, flush_signal: int, trace_signal: int) -> None:
+        self._service_socket = configuration["socket"]
+        self._policy = confine.Policy(configuration["readable"], frozenset(configuration["without"]))
+        self._cores = sorted(os.sched_getaffinity(0))
+        self._fonts = warm.open_font_files()
+        resource.setrlimit(resource.RLIMIT_STACK, (confine.STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        self._kept = sorted(
+            [STDIN, STDOUT, STDERR, FRAMES, NULL, *(number for number, _, _ in self._fonts)]
+            + ([self._policy.ruleset] if self._policy.ruleset is not None else [])
+        )
+        sys.stdout.reconfigure(line_buffering=True)
+        signal.signal(flush_signal, flush_streams)
+        faulthandler.register(trace_signal, file=FRAMES, all_threads=False)
+        if not confine.is_single_threaded():
+            raise OSError("the zygote has more than one thread")
+        self._baseline_bytes = confine.address_space_bytes() + PREPARATION_BYTES
+
+    def begin(self, token: bytes, core: int) -> None:
+        """Called in the new process: becomes a run, serves one request, exits."""
+        try:
+            self._connect(token)
+            os.sched_setaffinity(0, {self._cores[core % len(self._cores)]})
+            os.nice(NICENESS)
+            self._policy.apply()
+            reseed()
+            hide_this_package()
+            usage = resource.getrusage(resource.RUSAGE_SELF)
+            cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
+            send_frame(FRAME_READY, READY.pack(cpu_microseconds, usage.ru_maxrss))
+            code, inputs = self._receive()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(EXIT_NOT_STARTED)
+        gc.enable()
+        program = Program(code, inputs)
+        exit_code, error = program.run()
+        if error is not None:
+            send_frame(FRAME_ERROR, error)
+        os._exit(exit_code)
+
+    def _connect(self, token: bytes) -> None:
+        """Opens this run's connections as descriptors 0 to 3, and closes all that it should not have."""
+        for number in (STDIN, STDOUT, STDERR, FRAMES):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(self._service_socket)
+            connection.sendall(token + bytes([number]))
+            os.dup2(connection.fileno(), number)
+            connection.close()
+        for kept, following in zip(self._kept, [*self._kept[1:], 1 << 16]):
+            os.closerange(kept + 1, following)
+        for number, path, offset in self._fonts:
+            own = os.open(path, os.O_RDONLY)
+            os.dup2(own, number)
+            os.close(own)
+            os.lseek(number, offset, os.SEEK_SET)
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        code_bytes, inputs_bytes, timeout_ms, memory_mb = REQUEST.unpack(read_exactly(REQUEST.size))
+        confine.limit_run(self._baseline_bytes + (memory_mb << 20) + code_bytes + inputs_bytes, timeout_ms / 1000)
+        return read_exactly(code_bytes), read_exactly(inputs_bytes)
+
+
+def read_exactly(count: int) -> bytes:
+    """Reads `count` bytes of the request. Raises EOFError when the service closes first."""
+    received = bytearray(count)
+    view = memoryview(received)
+    while view:
+        length = os.readv(STDIN, [view])
+        if length == 0:
+            raise EOFError("the service closed the connection")
+        view = view[length:]
+    return bytes(received)
+
+
+def send_frame(kind: int, payload: bytes) -> None:
+    """Sends one frame; a program that closed or filled the connection only loses its own report."""
+    try:
+        view = memoryview(FRAME.pack(kind, len(payload)) + payload)
+        while view:
+            view = view[os.write(FRAMES, view) :]
+    except OSError:
+        pass
+
+
+def flush_streams(_signal: int, _frame: types.FrameType | None) -> None:
+    """At the deadline: an unfinished line is worth keeping."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            # Nothing a stream of the program's own does may turn the deadline into an exception.
+            pass
+
+
+def reseed() -> None:
+    """Siblings of one zygote must not draw the same numbers."""
+    random.seed()
+    sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4), "little"))
+
+
+def hide_this_package() -> None:
+    """The caller's program sees the modules of a script, not the sandbox's."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "_codecell"]:
+        del sys.modules[name]

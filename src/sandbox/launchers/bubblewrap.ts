@@ -1,0 +1,134 @@
+/**
+ * Launches the zygote with bubblewrap: namespaces of its own, no capability, and a file tree that holds the
+ * Python runtime, read-only, and nothing else.
+ *
+ * A service that runs as root starts bubblewrap as an unprivileged uid, so that no process of the sandbox is
+ * ever root. Where that uid could not reach the files (a checkout below a home folder of mode 0700), they are
+ * bound to a reachable place in a private mount namespace first.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Runtime } from '../runtime.ts';
+import type { Launcher, LaunchOptions, ZygoteConfiguration } from './launcher.ts';
+
+/** Runs of a root service have this uid and gid. It belongs to no range that distributions assign. */
+export const UNPRIVILEGED_ID = 60_999;
+
+const JAIL = {
+  packages: '/packages',
+  matplotlib: '/matplotlib',
+  sandbox: '/codecell/_codecell',
+  socket: '/codecell/service.sock',
+  currentFolder: '/script',
+} as const;
+const LOADER_CACHE = '/etc/ld.so.cache';
+
+/** The out-of-memory killer takes the sandbox first; raising one's own score needs no privilege. */
+const VOLUNTEER = 'echo 1000 >/proc/self/oom_score_adj 2>/dev/null; exec "$@"';
+
+/** [path on the host, path in the jail] */
+type Bind = [string, string];
+
+export class BubblewrapLauncher implements Launcher {
+  readonly name = 'bubblewrap';
+  readonly #runtime: Runtime;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  launch(options: LaunchOptions): ChildProcess {
+    const asRoot = process.getuid?.() === 0;
+    const binds = this.#binds(options.socketPath);
+    const unreachable = asRoot ? binds.filter(([source]) => !isReachableByOthers(source)) : [];
+    const staged = new Map(unreachable.map(([source], index) => [source, `/mnt/${index}`]));
+    const jailed = [
+      'bwrap',
+      ...isolationArguments(),
+      ...binds.flatMap(([source, target]) => ['--ro-bind', staged.get(source) ?? source, target]),
+      ...['--dev-bind', '/dev/null', '/dev/null', '--dir', JAIL.currentFolder, '--remount-ro', '/'],
+      ...['--chdir', JAIL.currentFolder, '--'],
+      this.#runtime.python.executable,
+      ...['-I', '-S', '-B', `${JAIL.sandbox}/zygote.py`, JSON.stringify(this.#configuration(options))],
+    ];
+    const command = ['/bin/sh', '-c', VOLUNTEER, 'sh', ...jailed];
+    const [file, ...rest] = staged.size > 0 ? [...stagingCommand(staged), ...command] : command;
+    return spawn(file!, rest, {
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      cwd: '/',
+      env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
+      ...(asRoot && staged.size === 0 ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {}),
+    });
+  }
+
+  #binds(socketPath: string): Bind[] {
+    const { python, folder, packagesFolder, sandboxFolder, sharedLibraries } = this.#runtime;
+    const asOnHost = [python.executable, python.standardLibrary, ...sharedLibraries];
+    if (existsSync(LOADER_CACHE)) asOnHost.push(LOADER_CACHE);
+    return [
+      ...asOnHost.map((path): Bind => [path, path]),
+      [join(folder, packagesFolder), JAIL.packages],
+      [join(folder, 'matplotlib'), JAIL.matplotlib],
+      [sandboxFolder, JAIL.sandbox],
+      [socketPath, JAIL.socket],
+    ];
+  }
+
+  #configuration(options: LaunchOptions): ZygoteConfiguration {
+    const { standardLibrary } = this.#runtime.python;
+    const libraries = this.#runtime.sharedLibraries;
+    return {
+      importFrom: [standardLibrary, join(standardLibrary, 'lib-dynload'), JAIL.packages],
+      matplotlibFolder: JAIL.matplotlib,
+      socket: JAIL.socket,
+      readable: [
+        ...[standardLibrary, JAIL.packages, JAIL.matplotlib, JAIL.currentFolder, '/dev/null'],
+        ...libraries,
+        ...(existsSync(LOADER_CACHE) ? [LOADER_CACHE] : []),
+      ],
+      without: [...options.without],
+    };
+  }
+}
+
+function isolationArguments(): string[] {
+  return [
+    ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts'],
+    ...['--unshare-cgroup', '--hostname', 'codecell', '--die-with-parent', '--new-session'],
+    // The zygote is process 1 of its namespace: no run can signal it, and when it ends, all runs do.
+    ...['--cap-drop', 'ALL', '--as-pid-1', '--clearenv'],
+    ...['--setenv', 'HOME', '/', '--setenv', 'USER', 'user', '--setenv', 'PATH', '/usr/bin'],
+    ...['--setenv', 'LANG', 'C.UTF-8', '--setenv', 'TZ', 'UTC'],
+  ];
+}
+
+/** Binds unreachable sources below a tmpfs in a private mount namespace, then becomes unprivileged. */
+function stagingCommand(staged: Map<string, string>): string[] {
+  const script = [
+    'set -e',
+    'mount -t tmpfs -o mode=0755 tmpfs /mnt',
+    'while [ "$1" != -- ]; do',
+    '  if [ -d "$1" ]; then mkdir "$2"; else : >"$2"; fi',
+    '  mount --bind "$1" "$2"',
+    '  shift 2',
+    'done',
+    'shift',
+    `exec setpriv --reuid=${UNPRIVILEGED_ID} --regid=${UNPRIVILEGED_ID} --clear-groups -- "$@"`,
+  ].join('\n');
+  const pairs = [...staged].flat();
+  return ['unshare', '--mount', '--propagation', 'private', '--', '/bin/sh', '-c', script, 'sh', ...pairs, '--'];
+}
+
+/** Whether a user without any special right can read a path: every folder above it lets others through. */
+export function isReachableByOthers(path: string): boolean {
+  const real = realpathSync(path);
+  const status = statSync(real);
+  const needed = status.isDirectory() ? 0o005 : 0o004;
+  if ((status.mode & needed) !== needed) return false;
+  for (let folder = dirname(real); ; folder = dirname(folder)) {
+    if ((statSync(folder).mode & 0o001) === 0) return false;
+    if (folder === '/') return true;
+  }
+}
