@@ -8,6 +8,8 @@ export interface JsonBody {
   value: unknown;
   /** The text of each member of the top-level object, exactly as it was sent. */
   members: Map<string, string>;
+  /** Size of the body as it was sent. */
+  byteLength: number;
 }
 
 /** Deep enough for any data; Python's own JSON parser gives up at about a thousand. */
@@ -32,7 +34,7 @@ export function parseJsonBody(bytes: Uint8Array): JsonBody {
     const message = `Arrays and objects are nested more than ${DEPTH_MAX} deep: send flatter data.`;
     throw invalidRequest([{ path, message }]);
   }
-  return { value: parseText(text), members };
+  return { value: parseText(text), members, byteLength: bytes.length };
 }
 
 /** One step of a JSON Pointer (RFC 6901). */

@@ -1,0 +1,188 @@
+/**
+ * The HTTP server: the order of checks, the same for every route, and what every answer has. Each route adds its
+ * own file of schemas and handler.
+ *
+ * The order is the contract's. In Fastify's terms: 404, 405, 401, 403, 429 and 415 in the first hook, before a byte
+ * of the body is read; 413 and the syntax of a body in the body parser; 400 in the validator; the rest in handlers.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import { Type } from 'typebox';
+import type { Key } from '../keys/key.ts';
+import { type ErrorCode, invalidRequest, ServiceError } from '../shared/errors.ts';
+import { newRequestId } from '../shared/ids.ts';
+import type { Access, AccessControl } from './access.ts';
+import { type BodyLimits, BodyReader } from './body-reader.ts';
+import { Connections } from './connections.ts';
+import { type JsonBody, parseJsonBody } from './json-body.ts';
+import { checkMediaType } from './media-type.ts';
+import { problemAnswer } from './problems.ts';
+import { logRequest } from './request-log.ts';
+import { RouteTable } from './route-table.ts';
+import { toServiceError } from './to-service-error.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route. A route that does not say so is an error at start. */
+    access?: Access;
+    /** Errors of its own that the OpenAPI document names, besides those of every route of its kind. */
+    errors?: ErrorCode[];
+  }
+  interface FastifyRequest {
+    /** The caller's key; null on open routes. */
+    key: Key | null;
+    /** The body with the text it was parsed from; null where there is none. */
+    jsonBody: JsonBody | null;
+    /** Aborted when the caller hangs up before the answer is written. */
+    hangUp: AbortSignal;
+    /** What a handler adds to the request's line in the log. */
+    logFields: Record<string, unknown>;
+  }
+}
+
+/** How long the server waits for callers, in milliseconds. */
+export interface ServerTimeouts {
+  /** From the first byte of a request to the end of its header fields. */
+  headersMs: number;
+  /** From the first byte of a request to the end of its body. */
+  requestMs: number;
+  /** Between two requests on a connection. */
+  keepAliveMs: number;
+  /** Without a byte in either direction, also while an answer is due. */
+  idleMs: number;
+  /** How often the first two are looked at. */
+  checkMs: number;
+}
+
+export interface AppOptions {
+  logger: FastifyBaseLogger;
+  access: AccessControl;
+  trustedProxies: string[];
+  bodies: BodyLimits;
+  timeouts: ServerTimeouts;
+  /** True while the service ends: answers then close their connection. */
+  closing: () => boolean;
+}
+
+export type App = ReturnType<typeof createApp>['app'];
+
+/** The server without any route, and its connections. */
+export function createApp(options: AppOptions) {
+  const connections = new Connections(options.logger);
+  const app = createServer(options, connections);
+  connections.watch(app.server);
+  addChecks(app, options, connections);
+  addBodies(app, new BodyReader(options.bodies));
+  app.setErrorHandler((error: Error, request, reply) => {
+    const known = toServiceError(error, request.routeOptions.schema);
+    request.logFields.code = known.code;
+    if (known.code === 'internal') request.log.error({ err: known.cause ?? known }, known.message);
+    // Fastify closes the connection when it refuses a body; Node reads what is left of it and keeps the connection.
+    if (!options.closing()) reply.removeHeader('Connection');
+    return sendProblem(reply, known);
+  });
+  return { app: app.withTypeProvider<TypeBoxTypeProvider>(), connections };
+}
+
+function sendProblem(reply: FastifyReply, error: ServiceError): FastifyReply {
+  const answer = problemAnswer(error, reply.request.id);
+  return reply.code(answer.status).headers(answer.headers).send(answer.body);
+}
+
+function createServer(
+  { logger, timeouts, trustedProxies }: AppOptions,
+  connections: Connections,
+): FastifyInstance {
+  return fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: newRequestId,
+    trustProxy: trustedProxies.length > 0 ? trustedProxies : false,
+    connectionTimeout: timeouts.idleMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: timeouts.checkMs,
+      // Node's own answer to a missing Host header has no request id; `addChecks` gives ours.
+      requireHostHeader: false,
+    },
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => connections.refuse(error, socket),
+    frameworkErrors: (_error, request, reply) => {
+      // A path that cannot be decoded names nothing. No hook runs for it.
+      reply.header('X-Request-Id', request.id);
+      sendProblem(reply as unknown as FastifyReply, notFound());
+    },
+    ajv: {
+      // `allErrors` is bounded, because the number of a body's fields is (see json-body.ts).
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
+    },
+  });
+}
+
+const NO_PARAMETERS = Type.Object({}, { additionalProperties: false });
+
+function addChecks(app: FastifyInstance, options: AppOptions, connections: Connections): void {
+  const routes = new RouteTable();
+  app.decorateRequest('key', null);
+  app.decorateRequest('jsonBody', null);
+  app.decorateRequest('hangUp');
+  app.decorateRequest('logFields');
+
+  app.addHook('onRoute', (route) => {
+    if (route.config?.access === undefined) throw new Error(`${route.url} does not say who may call it.`);
+    routes.add(route.url, route.method);
+    route.schema = { querystring: NO_PARAMETERS, ...route.schema };
+  });
+
+  app.addHook('onRequest', async (request, reply) => {
+    request.logFields = {};
+    request.hangUp = connections.opened(request.raw, reply.raw);
+    logRequest(request, reply);
+    reply.headers({ 'X-Request-Id': request.id, 'X-Content-Type-Options': 'nosniff' });
+    if (/^\/v1(\/|\?|$)/.test(request.url)) reply.header('Cache-Control', 'no-store');
+    if (options.closing()) reply.header('Connection', 'close');
+    if (request.is404) throw noSuchRoute(routes.methodsAt(request.url));
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      throw invalidRequest([{ path: '', message: 'The Host header is missing.' }]);
+    }
+    const { config, schema } = request.routeOptions;
+    if (config.access !== 'open') {
+      request.key = await options.access.check(request, config.access ?? 'admin');
+    }
+    if (schema?.body !== undefined) checkMediaType(request.headers);
+  });
+}
+
+function addBodies(app: FastifyInstance, bodyReader: BodyReader): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const bytes = await bodyReader.read(payload, request.headers['content-length']);
+    request.jsonBody = parseJsonBody(bytes);
+    return request.jsonBody.value;
+  });
+}
+
+function noSuchRoute(methods: string[]): ServiceError {
+  if (methods.length === 0) return notFound();
+  const allowed = methods.join(', ');
+  return new ServiceError('method_not_allowed', `This address allows ${allowed}.`, {
+    headers: { Allow: allowed },
+  });
+}
+
+function notFound(): ServiceError {
+  return new ServiceError(
+    'not_found',
+    'There is nothing at this address; /openapi.json lists what there is.',
+  );
+}

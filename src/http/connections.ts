@@ -1,0 +1,135 @@
+/**
+ * What the server knows of each connection beyond what Fastify tells: when a caller hangs up, whether anybody is
+ * still being answered, and how to answer what Node's parser refuses before it is a request at all.
+ *
+ * A caller has hung up when the socket closes before the answer was written. The socket is watched, not the
+ * request or response: a request is closed once its body is read, and the response of a pipelined request has
+ * no socket to close until it is its turn.
+ */
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { newRequestId } from '../shared/ids.ts';
+import type { Logger } from '../shared/logger.ts';
+import { parserRefusal, rawAnswer } from './parser-refusal.ts';
+
+/** A request and its answer. */
+interface Exchange {
+  request: IncomingMessage;
+  response: ServerResponse;
+  hangUp: AbortController;
+}
+
+interface Connection {
+  /** What has not been answered in full. */
+  unanswered: Set<Exchange>;
+  /** The newest exchange, answered or not. */
+  newest: Exchange | null;
+  /** True once the parser's refusal has been answered: whatever arrives now is thrown away. */
+  refused: boolean;
+}
+
+/**
+ * How long a refused connection is still read, in milliseconds. Closing it with bytes unread would reset it, and
+ * the caller could lose the answer.
+ */
+const LINGER_MS = 1000;
+
+export class Connections {
+  readonly #logger: Logger;
+  readonly #connections = new Map<Duplex, Connection>();
+  #unanswered = 0;
+  #onIdle: (() => void)[] = [];
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Watches every connection of `server`. */
+  watch(server: Server): void {
+    server.on('connection', (socket: Socket) => {
+      this.#connections.set(socket, { unanswered: new Set(), newest: null, refused: false });
+      socket.once('close', () => this.#closed(socket));
+    });
+    // An expectation other than 100-continue may be ignored (RFC 9110, 10.1.1); Node's own 417 has no request id.
+    server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  }
+
+  /**
+   * Registers a request that is about to be handled. The signal is aborted if the caller hangs up before it
+   * has been answered in full.
+   */
+  opened(request: IncomingMessage, response: ServerResponse): AbortSignal {
+    const exchange: Exchange = { request, response, hangUp: new AbortController() };
+    const connection = this.#connections.get(request.socket);
+    if (connection === undefined) {
+      exchange.hangUp.abort();
+      return exchange.hangUp.signal;
+    }
+    connection.newest = exchange;
+    connection.unanswered.add(exchange);
+    this.#unanswered++;
+    response.once('finish', () => {
+      if (connection.unanswered.delete(exchange)) this.#settled();
+    });
+    return exchange.hangUp.signal;
+  }
+
+  /** Resolves when every request has been answered in full or given up by its caller. */
+  idle(): Promise<void> {
+    if (this.#unanswered === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
+  /** Answers what is not HTTP, too large, too slow or ambiguous, and closes the connection. */
+  refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
+    const connection = this.#connections.get(socket);
+    if (connection?.refused) return;
+    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    connection.refused = true;
+    const refusal = parserRefusal(error);
+    const requestId = newRequestId();
+    this.#logger.info(
+      { request_id: requestId, code: refusal.code, parser_code: error.code },
+      'connection refused',
+    );
+    if (!mayAnswer(connection)) {
+      socket.destroy();
+      return;
+    }
+    socket.end(rawAnswer(refusal, requestId));
+    socket.resume();
+    const linger = setTimeout(() => socket.destroy(), LINGER_MS);
+    socket.once('close', () => clearTimeout(linger));
+  }
+
+  #closed(socket: Duplex): void {
+    const connection = this.#connections.get(socket);
+    this.#connections.delete(socket);
+    for (const exchange of [...(connection?.unanswered ?? [])]) {
+      connection?.unanswered.delete(exchange);
+      exchange.hangUp.abort();
+      this.#settled();
+    }
+  }
+
+  #settled(): void {
+    this.#unanswered--;
+    if (this.#unanswered > 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+}
+
+/**
+ * The parser's refusal is about the request whose body is arriving or, with none, about one that never came to be.
+ * It may be answered unless an answer is still due to somebody before it, or the request has had its own already:
+ * further bytes would be taken for another answer.
+ */
+function mayAnswer({ newest, unanswered }: Connection): boolean {
+  if (newest === null || newest.request.complete) return unanswered.size === 0;
+  return unanswered.size === 1 && unanswered.has(newest) && !newest.response.headersSent;
+}

@@ -1,0 +1,34 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { clientAddress } from './access.ts';
+
+/**
+ * Writes one line for a request once its answer has been written or its caller has gone. It holds no body, no query,
+ * no header and no key. Requests to open routes that went well are written at debug level, since probes send many.
+ */
+export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+  const startMs = performance.now();
+  reply.raw.once('close', () => {
+    const answered = reply.raw.writableFinished;
+    const fields = {
+      method: request.method,
+      route: request.is404 ? printable(request.url) : request.routeOptions.url,
+      status: answered ? reply.raw.statusCode : null,
+      duration_ms: Math.round((performance.now() - startMs) * 10) / 10,
+      address: clientAddress(request),
+      key_id: request.key?.id ?? null,
+      ...request.logFields,
+    };
+    const message = answered ? 'request answered' : 'caller hung up';
+    const routine = answered && reply.raw.statusCode < 400 && request.key === null;
+    if (routine) request.log.debug(fields, message);
+    else request.log.info(fields, message);
+  });
+}
+
+/** A path from outside, made harmless for whoever reads the log in a terminal, without its query. */
+function printable(url: string): string {
+  return url
+    .replace(/\?.*$/s, '')
+    .slice(0, 200)
+    .replace(/[^\x21-\x7e]/g, '?');
+}

@@ -1,0 +1,42 @@
+import { limitRange } from '../../runs/limits.ts';
+import type { SynchronousRuns } from '../../runs/synchronous-runs.ts';
+import type { App } from '../app.ts';
+import { runReference } from '../run-schema.ts';
+import { executeBodySchema, toExecutionRequest } from './execute-request.ts';
+
+export interface ExecuteRouteOptions {
+  runs: SynchronousRuns;
+  /** The service's ceiling of memory_mb. */
+  memoryMbMax: number;
+}
+
+/** `POST /v1/execute`: runs a program and answers the finished Run, whatever became of it. */
+export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOptions): void {
+  app.route({
+    method: 'POST',
+    url: '/v1/execute',
+    config: { access: 'key', errors: ['payload_too_large', 'unsupported_media_type', 'overloaded'] },
+    schema: {
+      operationId: 'execute',
+      summary: 'Run a Python program',
+      description:
+        'Answers 200 with the finished Run, also when the program failed, ran out of time or crashed: see `status`. A caller that hangs up stops the run. Answers of 5xx mean that nothing was charged and the request can be sent again.',
+      body: executeBodySchema(memoryMbMax),
+      response: { 200: runReference },
+    },
+    handler: async (request) => {
+      const { key, jsonBody } = request;
+      if (key === null || jsonBody === null) throw new Error('A validated request has a key and a body.');
+      const range = limitRange(key.limits, memoryMbMax);
+      const execution = toExecutionRequest(request.body, jsonBody.members, range);
+      const run = await runs.run(execution, {
+        keyId: key.id,
+        // Text may take two bytes a character in memory.
+        bytes: 2 * jsonBody.byteLength,
+        signal: request.hangUp,
+      });
+      Object.assign(request.logFields, { run_id: run.id, run_status: run.status, ...run.usage });
+      return run;
+    },
+  });
+}

@@ -1,0 +1,24 @@
+/** What the sandbox keeps of a run and what its programs must know, in the words of `GET /v1/runtime`. */
+
+export const KEPT = {
+  stdout_bytes: 2 ** 20,
+  output_bytes: 16 * 2 ** 20,
+  images: 64,
+  image_bytes: 5 * 2 ** 20,
+  images_bytes: 32 * 2 ** 20,
+  threads: 64,
+};
+
+/** Short sentences, each one something that a program written without it would get wrong. */
+export const RULES = [
+  'Every run starts from a fresh interpreter: nothing of an earlier run is there.',
+  'There is no network: sockets, requests, urllib and pip do not work.',
+  'There are no files: the current folder is empty and read-only, and temporary files cannot be made. Package data files can be read.',
+  'There are no processes and no shell: use threads (at most 64) or numpy instead of subprocess and multiprocessing.',
+  'Pass text as stdin (read it with input() or sys.stdin) and data as inputs (a global dict named inputs).',
+  'Print what you want to see: stdout and stderr come back as written.',
+  'numpy, pandas and matplotlib are imported already, so importing them takes no time; the other packages are imported on demand.',
+  'Memory counts on top of the loaded interpreter and of numpy, pandas and matplotlib; importing scikit-learn or seaborn wants 128 MB.',
+  'The program is main.py: __name__ is "__main__", line numbers in errors are those of the code that was sent.',
+  'The time zone is UTC, the locale C.UTF-8. Top-level await works.',
+];

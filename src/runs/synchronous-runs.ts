@@ -1,0 +1,58 @@
+import { type ExecutionRequest, type Sandbox, SandboxFaultError } from '../sandbox/execution.ts';
+import type { Clock } from '../shared/clock.ts';
+import { ServiceError } from '../shared/errors.ts';
+import { newRunId } from '../shared/ids.ts';
+import type { Admission } from './admission.ts';
+import { finishedRun } from './outcome.ts';
+import type { Run } from './run.ts';
+
+/** On whose behalf a program runs. */
+export interface RunContext {
+  keyId: string;
+  /** Bytes that the request holds in memory while it waits. */
+  bytes: number;
+  /** Aborted when the caller has gone: the run stops, or never starts. */
+  signal: AbortSignal;
+}
+
+/** Runs programs whose callers wait for the answer: admission, sandbox, outcome. Nothing of it is stored. */
+export class SynchronousRuns {
+  readonly #sandbox: Sandbox;
+  readonly #admission: Admission;
+  readonly #clock: Clock;
+
+  constructor(options: { sandbox: Sandbox; admission: Admission; clock: Clock }) {
+    this.#sandbox = options.sandbox;
+    this.#admission = options.admission;
+    this.#clock = options.clock;
+  }
+
+  /**
+   * Runs one program to its end, whatever that is.
+   * @throws ServiceError `overloaded`, `shutting_down`, or `internal` for a fault of the service; the signal's reason
+   * when the caller has gone before the start.
+   */
+  async run(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
+    const createdAt = new Date(this.#clock.now());
+    const arrivedMs = this.#clock.monotonicMs();
+    const slot = await this.#admission.acquire(keyId, { bytes, signal });
+    try {
+      const queueMs = this.#clock.monotonicMs() - arrivedMs;
+      const execution = await this.#sandbox.execute(request, { signal });
+      const limits = { timeout_ms: request.timeoutMs, memory_mb: request.memoryMb };
+      return finishedRun({ id: newRunId(), createdAt, limits }, execution, queueMs);
+    } catch (error) {
+      throw error instanceof SandboxFaultError ? lostRun(error) : error;
+    } finally {
+      slot.release();
+    }
+  }
+}
+
+function lostRun(fault: SandboxFaultError): ServiceError {
+  return new ServiceError(
+    'internal',
+    'The service lost the run. Nothing was charged and the request can be sent again.',
+    { internal: fault.message, cause: fault },
+  );
+}
