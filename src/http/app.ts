@@ -78,7 +78,8 @@ export type App = ReturnType<typeof createApp>['app'];
 export function createApp(options: AppOptions) {
   const connections = new Connections(options.logger);
   const app = createServer(options, connections);
-  connections.watch(app.server);
+  // An expectation other than 100-continue may be ignored (RFC 9110, 10.1.1); Node's own 417 has no request id.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   addChecks(app, options, connections);
   addBodies(app, new BodyReader(options.bodies));
   app.setErrorHandler((error: Error, request, reply) => {

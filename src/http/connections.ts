@@ -7,8 +7,7 @@
  * no socket to close until it is its turn.
  */
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { newRequestId } from '../shared/ids.ts';
 import type { Logger } from '../shared/logger.ts';
@@ -46,24 +45,14 @@ export class Connections {
     this.#logger = logger;
   }
 
-  /** Watches every connection of `server`. */
-  watch(server: Server): void {
-    server.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, { unanswered: new Set(), newest: null, refused: false });
-      socket.once('close', () => this.#closed(socket));
-    });
-    // An expectation other than 100-continue may be ignored (RFC 9110, 10.1.1); Node's own 417 has no request id.
-    server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  }
-
   /**
    * Registers a request that is about to be handled. The signal is aborted if the caller hangs up before it
    * has been answered in full.
    */
   opened(request: IncomingMessage, response: ServerResponse): AbortSignal {
     const exchange: Exchange = { request, response, hangUp: new AbortController() };
-    const connection = this.#connections.get(request.socket);
-    if (connection === undefined) {
+    const connection = this.#of(request.socket);
+    if (request.socket.destroyed) {
       exchange.hangUp.abort();
       return exchange.hangUp.signal;
     }
@@ -84,12 +73,12 @@ export class Connections {
 
   /** Answers what is not HTTP, too large, too slow or ambiguous, and closes the connection. */
   refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
-    const connection = this.#connections.get(socket);
-    if (connection?.refused) return;
-    if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable) {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
+    const connection = this.#of(socket);
+    if (connection.refused) return;
     connection.refused = true;
     const refusal = parserRefusal(error);
     const requestId = newRequestId();
@@ -107,11 +96,21 @@ export class Connections {
     socket.once('close', () => clearTimeout(linger));
   }
 
-  #closed(socket: Duplex): void {
-    const connection = this.#connections.get(socket);
+  #of(socket: Duplex): Connection {
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    const connection: Connection = { unanswered: new Set(), newest: null, refused: false };
+    if (!socket.destroyed) {
+      this.#connections.set(socket, connection);
+      socket.once('close', () => this.#closed(socket, connection));
+    }
+    return connection;
+  }
+
+  #closed(socket: Duplex, connection: Connection): void {
     this.#connections.delete(socket);
-    for (const exchange of [...(connection?.unanswered ?? [])]) {
-      connection?.unanswered.delete(exchange);
+    for (const exchange of connection.unanswered) {
+      connection.unanswered.delete(exchange);
       exchange.hangUp.abort();
       this.#settled();
     }

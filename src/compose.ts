@@ -1,0 +1,173 @@
+/** The one place that constructs things and ties them together. */
+
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { type DestinationStream, destination, pino } from 'pino';
+import type { Config } from './config.ts';
+import { AccessControl } from './http/access.ts';
+import { type App, createApp, type ServerTimeouts } from './http/app.ts';
+import type { BodyLimits } from './http/body-reader.ts';
+import { addOpenApi, openApiRoute } from './http/openapi.ts';
+import { executeRoute } from './http/routes/execute.ts';
+import { healthRoutes } from './http/routes/health.ts';
+import { runtimeRoute } from './http/routes/runtime.ts';
+import { startPageRoute } from './http/routes/start-page.ts';
+import { Authenticator } from './keys/authenticator.ts';
+import { createFirstAdminKey } from './keys/create-key.ts';
+import { FailedAttempts } from './keys/failed-attempts.ts';
+import { Admission } from './runs/admission.ts';
+import { SynchronousRuns } from './runs/synchronous-runs.ts';
+import { createSandbox } from './sandbox/pool.ts';
+import { readRuntime } from './sandbox/runtime.ts';
+import { systemClock } from './shared/clock.ts';
+import { OperatorError } from './shared/errors.ts';
+import { openDatabase } from './store/database.ts';
+import { KeyStore } from './store/key-store.ts';
+import { readVersion } from './version.ts';
+
+const TIMEOUTS: ServerTimeouts = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  keepAliveMs: 72_000,
+  idleMs: 120_000,
+  checkMs: 1000,
+};
+
+/** A body holds three fields of 1, 4 and 4 MiB, whose characters may be written as escapes. */
+const BODIES: BodyLimits = { bodyBytesMax: 16 * 2 ** 20, totalBytesMax: 256 * 2 ** 20 };
+
+/** Bytes that waiting requests may hold together. */
+const QUEUE_BYTES_MAX = 256 * 2 ** 20;
+
+/** How long a shutdown waits for callers to take their last answers, in milliseconds. */
+const LAST_ANSWERS_MS = 5000;
+
+/** A service that answers requests. */
+export interface Service {
+  /** Where it listens: scheme, host, port. */
+  url: string;
+  /** Secret of the admin key that this start has made; null when there was one. It is nowhere else. */
+  firstAdminKey: string | null;
+  /** Refuses what is new or waiting, lets running programs finish and their answers go out, and ends everything. */
+  stop(): Promise<void>;
+}
+
+/** What tests shrink or look into. */
+export interface ServiceOptions {
+  timeouts?: Partial<ServerTimeouts>;
+  logDestination?: DestinationStream;
+}
+
+/**
+ * Starts the whole service. It listens only once its sandbox has proved that it can hold programs.
+ * @throws OperatorError when a prerequisite is missing, with the remedy.
+ */
+export async function startService(config: Config, options: ServiceOptions = {}): Promise<Service> {
+  const logger = pino(
+    {
+      level: config.logLevel,
+      base: null,
+      messageKey: 'message',
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (level) => ({ level }) },
+    },
+    options.logDestination ?? destination({ fd: 2, sync: true }),
+  );
+  const version = readVersion();
+  const runtime = await orOperatorError(readRuntime());
+  const { memoryMbMax, concurrency, queueMax, queueWaitMs } = config;
+  const sandbox = createSandbox({ concurrency, memoryMbMax, logger, dataDir: config.dataDir });
+  // The sandbox takes about a second to warm up; everything else is made ready meanwhile.
+  const sandboxStarted = sandbox.start();
+  sandboxStarted.catch(() => undefined);
+  const db = await openDatabase(config.dataDir);
+  try {
+    const keys = new KeyStore(db);
+    const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
+    const { app, connections } = createApp({
+      logger,
+      access: new AccessControl({
+        authenticator: new Authenticator({ keys, clock: systemClock, environmentAdminKey: config.adminKey }),
+        failedAttempts: new FailedAttempts({
+          clock: systemClock,
+          max: 30,
+          windowMs: 60_000,
+          addressesMax: 10_000,
+        }),
+      }),
+      trustedProxies: config.trustedProxies,
+      bodies: BODIES,
+      timeouts: { ...TIMEOUTS, ...options.timeouts },
+      closing: () => !admission.open,
+    });
+    await addOpenApi(app, version);
+    executeRoute(app, { runs: new SynchronousRuns({ sandbox, admission, clock: systemClock }), memoryMbMax });
+    runtimeRoute(app, { runtime, memoryMbMax });
+    healthRoutes(app, { isReady: () => admission.open && sandbox.ready });
+    openApiRoute(app);
+    startPageRoute(app, { version });
+    await app.ready();
+    await orOperatorError(sandboxStarted);
+    const url = await listen(app, config);
+    const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, systemClock) : null;
+    logger.info({ url, version, concurrency }, 'the service is ready');
+    return {
+      url,
+      firstAdminKey,
+      stop: async () => {
+        logger.info(
+          { running: admission.running, waiting: admission.waiting },
+          'the service is shutting down',
+        );
+        admission.close();
+        await admission.idle();
+        await atMost(LAST_ANSWERS_MS, connections.idle());
+        app.server.close();
+        app.server.closeAllConnections();
+        await app.close();
+        await sandbox.stop();
+        await db.destroy();
+      },
+    };
+  } catch (error) {
+    await sandbox.stop();
+    await db.destroy();
+    throw error;
+  }
+}
+
+/** Waits for `promise`, but no longer than `timeoutMs`. */
+async function atMost(timeoutMs: number, promise: Promise<void>): Promise<void> {
+  const { promise: patience, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, timeoutMs);
+  await Promise.race([promise, patience]);
+  clearTimeout(timer);
+}
+
+async function listen(app: App, config: Config): Promise<string> {
+  try {
+    app.server.listen({ host: config.host, port: config.port });
+    await once(app.server, 'listening');
+  } catch (error) {
+    throw new OperatorError(
+      `Cannot listen on ${config.host}, port ${config.port} (${(error as Error).message}). CODECELL_HOST and CODECELL_PORT set them.`,
+      { cause: error },
+    );
+  }
+  const { port } = app.server.address() as AddressInfo;
+  return `http://${reachableHost(config.host)}:${port}`;
+}
+
+/** An address that a caller on this host can use; `0.0.0.0` and `::` only say "every address". */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+async function orOperatorError<Value>(promise: Promise<Value>): Promise<Value> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw new OperatorError((error as Error).message, { cause: error });
+  }
+}
