@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import traceback
 import types
 
@@ -61,7 +62,6 @@ class RunProcess:
             os.nice(NICENESS)
             self._policy.apply()
             reseed()
-            hide_this_package()
             usage = resource.getrusage(resource.RUSAGE_SELF)
             cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
             send_frame(FRAME_READY, READY.pack(cpu_microseconds, usage.ru_maxrss))
@@ -131,12 +131,7 @@ def flush_streams(_signal: int, _frame: types.FrameType | None) -> None:
 
 
 def reseed() -> None:
-    """Siblings of one zygote must not draw the same numbers."""
+    """What the suppressed hooks of a fork would do: siblings of one zygote must not draw the same numbers."""
+    threading.main_thread()._set_native_id()
     random.seed()
     sys.modules["numpy"].random.seed(int.from_bytes(os.urandom(4), "little"))
-
-
-def hide_this_package() -> None:
-    """The caller's program sees the modules of a script, not the sandbox's."""
-    for name in [name for name in sys.modules if name.split(".")[0] == "_codecell"]:
-        del sys.modules[name]

@@ -8,45 +8,43 @@ import sys
 import threading
 
 MALLOPT_ARENA_MAX = -8
+MADV_COLLAPSE = 25
+HUGE_PAGE_BYTES = 2 << 20
+# CPython takes small objects from arenas of 1 MiB; the libraries fill about this many.
+ARENA_BYTES = 1 << 20
+ARENAS = 40
+ARENA_OBJECT_BYTES = 448
 THREAD_STACK_BYTES = 1 << 20
 
 
-def single_threaded_libraries() -> None:
-    """Keeps native libraries from starting threads of their own: a fork copies one thread alone."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-        os.environ[name] = "1"
-    os.environ["JOBLIB_MULTIPROCESSING"] = "0"
+def reserve_small_object_memory() -> list[bytes]:
+    """Makes Python's small-object arenas adjacent, so that `settle` can move them into huge pages; made one by
+    one while libraries load, they would lie scattered between them. What is answered keeps each arena alive.
+    """
+    objects = [None] * (ARENAS * ARENA_BYTES // ARENA_OBJECT_BYTES)  # a growing list would lie in between
+    for index in range(len(objects)):
+        objects[index] = bytes(ARENA_OBJECT_BYTES)
+    return objects[:: ARENA_BYTES // ARENA_OBJECT_BYTES // 2]
 
 
 def import_libraries(matplotlib_folder: str) -> None:
-    """Imports what programs use most, without the hooks that would run at each fork (they copy 300 pages
-    of memory each time); `RunProcess` does by name what is needed of them."""
-    libc = ctypes.CDLL(None)
+    """Imports what programs use most, in one thread, and has each do a little of its work."""
+    # A fork copies one thread alone, so native libraries may not start any.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["JOBLIB_MULTIPROCESSING"] = "0"
     # One arena and small thread stacks: the address space of a run is for the run's data.
-    libc.mallopt(MALLOPT_ARENA_MAX, 1)
+    ctypes.CDLL(None).mallopt(MALLOPT_ARENA_MAX, 1)
     threading.stack_size(THREAD_STACK_BYTES)
 
-    register_at_fork = os.register_at_fork
-    os.register_at_fork = lambda **_: None
-    try:
-        _import_matplotlib(matplotlib_folder)
-        import asyncio  # noqa: F401
-        import faulthandler  # noqa: F401
-        import inspect  # noqa: F401
-        import linecache  # noqa: F401
-        import random  # noqa: F401
-        import traceback  # noqa: F401
+    _import_matplotlib(matplotlib_folder)
+    import numpy.random  # noqa: F401
+    import pandas
 
-        import numpy  # noqa: F401
-        import numpy.random  # noqa: F401
-        import pandas
+    # Its own OpenBLAS otherwise spins for ever when memory is refused while it loads.
+    import scipy.linalg  # noqa: F401
 
-        # Its own OpenBLAS otherwise spins for ever when memory is refused while it loads.
-        import scipy.linalg  # noqa: F401
-
-        pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}).groupby("b").sum().to_string()
-    finally:
-        os.register_at_fork = register_at_fork
+    pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}).groupby("b").sum().to_string()
 
 
 def _import_matplotlib(folder: str) -> None:
@@ -71,10 +69,20 @@ def _import_matplotlib(folder: str) -> None:
     pyplot.close("all")
 
 
-def settle() -> None:
-    """Leaves a heap that forks cheaply: garbage gone, the rest out of the collector's sight and in huge pages."""
+def settle(kept_arenas: list[bytes]) -> None:
+    """Leaves a memory that forks cheaply, and the modules of a script: none of the sandbox's own.
+
+    Garbage is collected, the rest is put out of the collector's sight (a collection in a run would copy every
+    page it marks) and moved into huge pages, which a fork shares by one entry instead of 512.
+    """
+    for name in [name for name in sys.modules if name.split(".")[0] == "_codecell"]:
+        del sys.modules[name]
     gc.collect()
     gc.disable()
+    libc = ctypes.CDLL(None)
+    for region in sorted({id(each) // HUGE_PAGE_BYTES for each in [*kept_arenas, *gc.get_objects()]}):
+        # A region that is not all anonymous memory, or a kernel without the call, refuses: then it stays as it is.
+        libc.madvise(ctypes.c_void_p(region * HUGE_PAGE_BYTES), ctypes.c_size_t(HUGE_PAGE_BYTES), MADV_COLLAPSE)
     gc.freeze()
 
 

@@ -147,17 +147,21 @@ def main() -> None:
     # Before anything else is opened, so that it has this number in every run.
     if os.open("/dev/null", os.O_RDWR) != NULL:
         raise OSError(f"descriptor {NULL} is taken")
+    # Hooks that libraries would run at each fork copy hundreds of pages; `RunProcess` does what is needed of them.
+    register_at_fork, os.register_at_fork = os.register_at_fork, lambda **_: None
     own_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [*configuration["importFrom"], own_parent]
     from _codecell import warm
 
-    warm.single_threaded_libraries()
-    warm.import_libraries(configuration["matplotlibFolder"])
+    kept_arenas = warm.reserve_small_object_memory()
+    # Before the libraries: what every run executes then lies close together, on few pages.
     from _codecell.run import RunProcess
 
+    warm.import_libraries(configuration["matplotlibFolder"])
     run = RunProcess(configuration, FLUSH_SIGNAL, TRACE_SIGNAL)
     sys.path.remove(own_parent)
-    warm.settle()
+    os.register_at_fork = register_at_fork
+    warm.settle(kept_arenas)
     Zygote(run.begin).serve()
 
 
