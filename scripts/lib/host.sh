@@ -61,7 +61,8 @@ install_packages() {
   if is_root; then
     export DEBIAN_FRONTEND=noninteractive
     # A fresh container image has no package lists at all, an old machine has stale ones.
-    apt-get install --dry-run "$@" >/dev/null 2>&1 || quietly apt-get update
+    apt-get install --dry-run "$@" >/dev/null 2>&1 || apt-get update >/dev/null 2>&1 ||
+      say "apt-get update failed; trying to install all the same."
   fi
   as_admin "$why" "apt-get install -y $*"
 }
@@ -98,7 +99,8 @@ check_namespaces() {
     load_apparmor_profile
   fi
   try_namespaces || die "bubblewrap cannot make its namespaces on this machine. It says:" "  $namespace_error" \
-    "In a container, allow it user namespaces (Docker: a seccomp and AppArmor profile that permit them)."
+    "In a container, allow it user namespaces (Docker: a seccomp and AppArmor profile that permit them)." \
+    "In a chroot the kernel never does."
 }
 
 # Settings of the whole machine are the administrator's to change: they are shown and never set.

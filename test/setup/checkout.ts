@@ -36,10 +36,35 @@ const COPIED = [
 ];
 
 /** Everything that set-up calls, bubblewrap and Node excepted. */
-const TOOLS =
-  'sh apt-cache cat chmod cmp cp cut diff dirname env find flock getent grep id ls mkdir mktemp mv readlink rm sed setpriv sha256sum stat tail touch true uname'.split(
-    ' ',
-  );
+const TOOLS = [
+  'apt-cache',
+  'basename',
+  'cat',
+  'cmp',
+  'cp',
+  'cut',
+  'diff',
+  'dirname',
+  'env',
+  'find',
+  'flock',
+  'grep',
+  'id',
+  'mkdir',
+  'mktemp',
+  'mv',
+  'readlink',
+  'rm',
+  'sed',
+  'setpriv',
+  'sh',
+  'sha256sum',
+  'stat',
+  'tail',
+  'touch',
+  'true',
+  'uname',
+];
 
 export interface Finished {
   code: number | null;

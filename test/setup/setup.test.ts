@@ -131,6 +131,6 @@ test.runIf(isRoot)(
     using checkout = new Checkout().withEverythingInstalled().withOldNode();
     const outcome = await checkout.setup({ ordinaryUser: true });
     expect(outcome.code).toBe(1);
-    expect(outcome.stderr).toContain('which belongs to root: run it as that user, or make your own clone.');
+    expect(outcome.stderr).toContain('which belongs to root:\nrun it as that user, or make your own clone.');
   },
 );
