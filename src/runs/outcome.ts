@@ -45,7 +45,10 @@ function outcomeOf(execution: Execution, limits: RunLimits): { status: RunStatus
       return { status: 'cancelled', error: plainError('Cancelled', 'The run was cancelled.') };
     case 'deadline': {
       const message = `The run was stopped after ${limits.timeout_ms} ms.`;
-      return { status: 'timed_out', error: { ...plainError('TimedOut', message), line: execution.stoppedAtLine } };
+      return {
+        status: 'timed_out',
+        error: { ...plainError('TimedOut', message), line: execution.stoppedAtLine },
+      };
     }
     case 'output':
       return {

@@ -216,7 +216,9 @@ export class Pool implements Sandbox {
       onReady: () => this.#spareReady(generation),
     });
     processes.set(process.sequence, process);
-    this.#channels.expect(process.token, (kind, connection, early) => process.attach(kind, connection, early));
+    this.#channels.expect(process.token, (kind, connection, early) =>
+      process.attach(kind, connection, early),
+    );
     zygote.send({ operation: 'fork', sequence: process.sequence, core: process.core, token: process.token });
   }
 

@@ -20,7 +20,10 @@ export function parseErrorFrame(payload: Buffer): ReportedError | null {
   return {
     type: type.slice(0, NAME_CHARACTERS_MAX).toWellFormed(),
     message: message.slice(0, TEXT_CHARACTERS_MAX).toWellFormed(),
-    line: Number.isInteger(line) && (line as number) >= 1 && (line as number) <= LINE_MAX ? (line as number) : null,
+    line:
+      Number.isInteger(line) && (line as number) >= 1 && (line as number) <= LINE_MAX
+        ? (line as number)
+        : null,
     traceback: typeof traceback === 'string' ? traceback.slice(0, TEXT_CHARACTERS_MAX).toWellFormed() : null,
     hint: null,
   };

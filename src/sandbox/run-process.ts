@@ -186,7 +186,12 @@ export class RunProcess {
       stderr: this.#stderr.text(),
       value: null,
       images: [],
-      truncated: { stdout: this.#stdout.truncated, stderr: this.#stderr.truncated, value: false, images: false },
+      truncated: {
+        stdout: this.#stdout.truncated,
+        stderr: this.#stderr.truncated,
+        value: false,
+        images: false,
+      },
       reportedError: this.#errorFrame === null ? null : parseErrorFrame(this.#errorFrame),
       stoppedAtLine: this.#stopped === 'deadline' ? runningLine(this.#frames.tail) : null,
       startedAt: at,

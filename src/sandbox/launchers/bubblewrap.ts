@@ -118,7 +118,19 @@ function stagingCommand(staged: Map<string, string>): string[] {
     `exec setpriv --reuid=${UNPRIVILEGED_ID} --regid=${UNPRIVILEGED_ID} --clear-groups -- "$@"`,
   ].join('\n');
   const pairs = [...staged].flat();
-  return ['unshare', '--mount', '--propagation', 'private', '--', '/bin/sh', '-c', script, 'sh', ...pairs, '--'];
+  return [
+    'unshare',
+    '--mount',
+    '--propagation',
+    'private',
+    '--',
+    '/bin/sh',
+    '-c',
+    script,
+    'sh',
+    ...pairs,
+    '--',
+  ];
 }
 
 /** Whether a user without any special right can read a path: every folder above it lets others through. */

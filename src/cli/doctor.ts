@@ -1,0 +1,81 @@
+/** `codecell doctor`: what the sandbox needs of this host, and whether it holds. */
+
+import { availableParallelism } from 'node:os';
+import { styleText } from 'node:util';
+import { BubblewrapLauncher } from '../sandbox/launchers/bubblewrap.ts';
+import { Pool } from '../sandbox/pool.ts';
+import { checkPrerequisites, type Prerequisite } from '../sandbox/prerequisites.ts';
+import { readRuntime } from '../sandbox/runtime.ts';
+import { type Canary, selfTest } from '../sandbox/self-test.ts';
+
+const SILENT = { warn: () => {}, error: () => {} };
+
+/** Prints the table; answers 0 only when nothing is missing and every canary is held. */
+export async function doctor(options: {
+  json: boolean;
+  concurrency?: number;
+  memoryMbMax?: number;
+}): Promise<number> {
+  const { concurrency = availableParallelism(), memoryMbMax = 2048 } = options;
+  const prerequisites = await checkPrerequisites({ concurrency, memoryMbMax });
+  const { canaries, complaint } = await tryCanaries();
+  const well =
+    complaint === null &&
+    prerequisites.every(({ state }) => state !== 'missing') &&
+    canaries.every(({ held }) => held);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ ok: well, prerequisites, canaries, complaint }, null, 2)}\n`);
+  } else {
+    process.stdout.write(report(prerequisites, canaries, complaint, well));
+  }
+  return well ? 0 : 1;
+}
+
+async function tryCanaries(): Promise<{ canaries: Canary[]; complaint: string | null }> {
+  let pool: Pool | null = null;
+  try {
+    const runtime = await readRuntime();
+    pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger: SILENT, concurrency: 1 });
+    await pool.start();
+    return { canaries: await selfTest(pool, runtime), complaint: null };
+  } catch (error) {
+    return { canaries: [], complaint: error instanceof Error ? error.message.trim() : String(error) };
+  } finally {
+    await pool?.stop();
+  }
+}
+
+function report(
+  prerequisites: Prerequisite[],
+  canaries: Canary[],
+  complaint: string | null,
+  well: boolean,
+): string {
+  const mark = {
+    ok: paint('green', 'ok      '),
+    warning: paint('yellow', 'warning '),
+    missing: paint('red', 'MISSING '),
+  };
+  const nameWidth = Math.max(...prerequisites.map(({ name }) => name.length));
+  const layerWidth = Math.max(0, ...canaries.map(({ layer }) => layer.length));
+  const lines = ['Prerequisites', ''];
+  for (const { name, gives, state, found, remedy } of prerequisites) {
+    lines.push(`  ${mark[state]} ${name.padEnd(nameWidth)}  ${found}`);
+    lines.push(`  ${''.padEnd(9 + nameWidth)}  ${paint('dim', gives)}`);
+    if (remedy !== null) lines.push(`  ${''.padEnd(9 + nameWidth)}  remedy: ${remedy}`);
+  }
+  lines.push('', 'Canaries: attempts to get out, made by a real run', '');
+  for (const { layer, name, held } of canaries) {
+    lines.push(
+      `  ${held ? paint('green', 'held    ') : paint('red', 'ESCAPED ')} ${layer.padEnd(layerWidth)}  ${name}`,
+    );
+  }
+  if (complaint !== null) lines.push(`  ${paint('red', 'nothing could be run:')} ${complaint}`);
+  lines.push('', well ? 'All is well.' : 'Something is missing: this host cannot serve safely yet.', '');
+  return lines.join('\n');
+}
+
+/** Colours only on a terminal; NO_COLOR and the like are honoured. */
+function paint(style: 'green' | 'red' | 'yellow' | 'dim', text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}

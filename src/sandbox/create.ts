@@ -1,0 +1,72 @@
+/** The sandbox of a service: it starts only when every layer is there and every canary is held. */
+
+import { type Execution, type ExecutionRequest, type Sandbox, SandboxFaultError } from './execution.ts';
+import { BubblewrapLauncher } from './launchers/bubblewrap.ts';
+import type { SandboxLogger } from './logger.ts';
+import { Pool } from './pool.ts';
+import { checkPrerequisites } from './prerequisites.ts';
+import { readRuntime } from './runtime.ts';
+import { selfTest } from './self-test.ts';
+
+export interface SandboxOptions {
+  concurrency: number;
+  memoryMbMax: number;
+  logger: SandboxLogger;
+}
+
+/** Creates the sandbox; nothing runs before `start`. */
+export function createSandbox(options: SandboxOptions): Sandbox {
+  return new VerifiedSandbox(options);
+}
+
+class VerifiedSandbox implements Sandbox {
+  readonly #options: SandboxOptions;
+  #pool: Pool | null = null;
+
+  constructor(options: SandboxOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { concurrency, logger } = this.#options;
+    let complaint: string;
+    try {
+      const runtime = await readRuntime();
+      const pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger, concurrency });
+      this.#pool = pool;
+      await pool.start();
+      const escaped = (await selfTest(pool, runtime)).filter((canary) => !canary.held);
+      if (escaped.length === 0) return;
+      complaint = escaped.map(({ layer, name }) => `${layer}: not held: ${name}`).join('\n');
+    } catch (error) {
+      complaint = error instanceof Error ? error.message : String(error);
+    }
+    await this.stop();
+    const missing = (await checkPrerequisites(this.#options)).filter(({ state }) => state === 'missing');
+    const remedies = missing.map(({ name, found, remedy }) => `${name}: ${found}. Remedy: ${remedy}`);
+    throw new SandboxFaultError(
+      [
+        'The isolation is not complete on this host, so nothing is served.',
+        ...remedies,
+        complaint.trim(),
+      ].join('\n'),
+    );
+  }
+
+  get ready(): boolean {
+    return this.#pool?.ready ?? false;
+  }
+
+  execute(
+    request: ExecutionRequest,
+    options?: { signal?: AbortSignal; onStart?: (startedAt: Date) => void },
+  ): Promise<Execution> {
+    if (this.#pool === null) throw new SandboxFaultError('the sandbox is not started');
+    return this.#pool.execute(request, options);
+  }
+
+  async stop(): Promise<void> {
+    await this.#pool?.stop();
+    this.#pool = null;
+  }
+}
