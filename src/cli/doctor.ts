@@ -8,7 +8,9 @@ import { checkPrerequisites, type Prerequisite } from '../sandbox/prerequisites.
 import { readRuntime } from '../sandbox/runtime.ts';
 import { type Canary, selfTest } from '../sandbox/self-test.ts';
 
-const SILENT = { warn: () => {}, error: () => {} };
+/** What goes wrong is in the report; the log would only say it twice. */
+const ignore = (): void => undefined;
+const SILENT = { warn: ignore, error: ignore };
 
 /** Prints the table; answers 0 only when nothing is missing and every canary is held. */
 export async function doctor(options: {

@@ -39,8 +39,7 @@ export function finishedRun(
 }
 
 function outcomeOf(execution: Execution, limits: RunLimits): { status: RunStatus; error: RunError | null } {
-  const { stopped, ending, reportedError } = execution;
-  switch (stopped) {
+  switch (execution.stopped) {
     case 'cancel':
       return { status: 'cancelled', error: plainError('Cancelled', 'The run was cancelled.') };
     case 'deadline': {
@@ -55,7 +54,15 @@ function outcomeOf(execution: Execution, limits: RunLimits): { status: RunStatus
         status: 'output_exceeded',
         error: plainError('OutputExceeded', 'The run wrote more than 16 MiB of output and was stopped.'),
       };
+    case null:
+      return outcomeOfEnding(execution);
   }
+}
+
+function outcomeOfEnding({ ending, reportedError }: Execution): {
+  status: RunStatus;
+  error: RunError | null;
+} {
   if (ending.by === 'signal') {
     return { status: 'crashed', error: plainError('Crashed', `The process was ended by ${ending.signal}.`) };
   }

@@ -9,15 +9,12 @@
  * ends when its last program has.
  */
 
-import { randomBytes } from 'node:crypto';
-import { availableParallelism } from 'node:os';
 import { RunChannels } from './channels.ts';
 import { type Execution, type ExecutionRequest, type Sandbox, SandboxFaultError } from './execution.ts';
+import { Generation } from './generation.ts';
 import type { Launcher, Layer } from './launchers/launcher.ts';
 import type { SandboxLogger } from './logger.ts';
-import { type Report, TOKEN_BYTES } from './protocol.ts';
-import { RunLostError, RunProcess } from './run-process.ts';
-import { Zygote } from './zygote.ts';
+import { RunLostError, type RunProcess } from './run-process.ts';
 
 export interface PoolOptions {
   launcher: Launcher;
@@ -48,25 +45,14 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
-/** A zygote with the processes it has forked and not yet reported as ended. */
-interface Generation {
-  zygote: Zygote;
-  processes: Map<number, RunProcess>;
-  warm: boolean;
-  retiring: boolean;
-}
-
 export class Pool implements Sandbox {
   readonly #options: Required<PoolOptions>;
   readonly #channels = new RunChannels();
-  readonly #cores = availableParallelism();
   readonly #waiting: Waiting[] = [];
-  readonly #running = new Set<RunProcess>();
   readonly #generations = new Set<Generation>();
   #current: Generation | null = null;
   #successor: Generation | null = null;
   #socketPath = '';
-  #sequence = 0;
   #deathsInYouth = 0;
   #restart: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -83,16 +69,16 @@ export class Pool implements Sandbox {
   async start(): Promise<void> {
     this.#socketPath = await this.#channels.listen();
     await new Promise<void>((resolve, reject) => {
-      this.#launch((complaint) => reject(new SandboxFaultError(complaint)));
-      this.#takeSpare().then((spare) => {
-        this.#running.delete(spare);
-        resolve();
-      }, reject);
+      const first = this.#launch({
+        onReady: resolve,
+        onEnd: (complaint) => reject(new SandboxFaultError(complaint.trim())),
+      });
+      this.#current = first;
     });
   }
 
   get ready(): boolean {
-    return this.#current !== null && [...this.#current.processes.values()].some((process) => process.ready);
+    return this.#current?.hasSpare ?? false;
   }
 
   async execute(
@@ -101,13 +87,15 @@ export class Pool implements Sandbox {
   ): Promise<Execution> {
     const { signal, onStart } = options;
     for (let attempt = 1; ; attempt++) {
-      signal?.throwIfAborted();
       const process = await this.#takeSpare();
+      if (signal?.aborted) {
+        process.stop('cancel');
+        signal.throwIfAborted();
+      }
       const cancel = (): void => process.stop('cancel');
       signal?.addEventListener('abort', cancel);
       try {
         const execution = process.execute(request);
-        if (signal?.aborted) cancel();
         onStart?.(new Date());
         this.#refill();
         return await execution;
@@ -119,7 +107,6 @@ export class Pool implements Sandbox {
         }
       } finally {
         signal?.removeEventListener('abort', cancel);
-        this.#running.delete(process);
       }
     }
   }
@@ -129,8 +116,9 @@ export class Pool implements Sandbox {
     clearTimeout(this.#restart);
     const fault = new SandboxFaultError('the sandbox is stopping');
     for (const waiting of this.#waiting.splice(0)) waiting.reject(fault);
-    for (const { zygote } of this.#generations) zygote.kill();
-    await Promise.all([...this.#generations].map(({ zygote }) => zygote.gone()));
+    const zygotes = [...this.#generations].map(({ zygote }) => zygote);
+    for (const zygote of zygotes) zygote.kill();
+    await Promise.all(zygotes.map((zygote) => zygote.gone()));
     await this.#channels.close();
   }
 
@@ -139,51 +127,25 @@ export class Pool implements Sandbox {
     return [...this.#generations].flatMap(({ zygote }) => zygote.processId ?? []);
   }
 
-  /** A process that is ready, on the core with the least to do; waits until there is one. */
+  /** A process that is ready; waits until there is one. */
   async #takeSpare(): Promise<RunProcess> {
     if (this.#stopping) throw new SandboxFaultError('the sandbox is stopping');
-    const spare = this.#bestSpare();
-    if (spare !== undefined) {
-      this.#running.add(spare);
-      return spare;
-    }
-    return await new Promise<RunProcess>((resolve, reject) => {
-      const waiting: Waiting = {
-        resolve: (process) => {
-          clearTimeout(patience);
-          resolve(process);
-        },
-        reject: (error) => {
-          clearTimeout(patience);
-          reject(error);
-        },
-      };
-      const patience = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(new SandboxFaultError(`no process was ready within ${SPARE_WAIT_MS_MAX} ms`));
-      }, SPARE_WAIT_MS_MAX);
-      this.#waiting.push(waiting);
-    });
+    const spare = this.#current?.takeSpare();
+    if (spare !== undefined) return spare;
+    const { promise, resolve, reject } = Promise.withResolvers<RunProcess>();
+    const waiting: Waiting = { resolve, reject };
+    this.#waiting.push(waiting);
+    const patience = setTimeout(() => {
+      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+      reject(new SandboxFaultError(`no process was ready within ${SPARE_WAIT_MS_MAX} ms`));
+    }, SPARE_WAIT_MS_MAX);
+    return await promise.finally(() => clearTimeout(patience));
   }
 
-  #bestSpare(): RunProcess | undefined {
-    let best: RunProcess | undefined;
-    let fewest = Number.POSITIVE_INFINITY;
-    for (const process of this.#current?.processes.values() ?? []) {
-      if (!process.ready || this.#running.has(process)) continue;
-      const busy = [...this.#running].filter((other) => other.core === process.core).length;
-      if (busy < fewest) [best, fewest] = [process, busy];
-    }
-    return best;
-  }
-
-  #spareReady(generation: Generation): void {
-    if (generation === this.#successor) this.#succeed(generation);
-    if (generation !== this.#current) return;
+  #serveWaiting(): void {
     while (this.#waiting.length > 0) {
-      const spare = this.#bestSpare();
+      const spare = this.#current?.takeSpare();
       if (spare === undefined) return;
-      this.#running.add(spare);
       this.#waiting.shift()!.resolve(spare);
     }
   }
@@ -191,97 +153,38 @@ export class Pool implements Sandbox {
   /** Forks what is missing of the spares, and starts a successor when the zygote is due. */
   #refill(): void {
     const current = this.#current;
-    if (current === null) return;
+    if (current === null || this.#stopping) return;
     const { forksPerZygoteMax, zygoteAgeMsMax } = this.#options;
-    const ageMs = performance.now() - current.zygote.startedAtMs;
-    if ((current.zygote.forks >= forksPerZygoteMax || ageMs >= zygoteAgeMsMax) && this.#successor === null) {
-      this.#successor = this.#launch();
+    const due = current.forks >= forksPerZygoteMax || current.zygote.ageMs >= zygoteAgeMsMax;
+    if (due && this.#successor === null) {
+      const successor = this.#launch({ onReady: () => this.#succeed(successor) });
+      this.#successor = successor;
     }
-    this.#forkSpares(current);
+    current.refill();
   }
 
-  #forkSpares(generation: Generation): void {
-    if (!generation.warm || generation.retiring || this.#stopping) return;
-    const spares = [...generation.processes.values()].filter((process) => !this.#running.has(process));
-    for (let count = spares.length; count <= this.#options.concurrency; count++) this.#fork(generation);
-  }
-
-  #fork(generation: Generation): void {
-    const { zygote, processes } = generation;
-    const process = new RunProcess({
-      sequence: ++this.#sequence,
-      core: this.#leastUsedCore(processes),
-      token: randomBytes(TOKEN_BYTES),
-      zygote,
-      onReady: () => this.#spareReady(generation),
+  /** Starts a zygote. `onReady` is called at its first spare, `onEnd` when it ends before that. */
+  #launch(events: { onReady?: () => void; onEnd?: (complaint: string) => void } = {}): Generation {
+    const { launcher, logger, without, concurrency } = this.#options;
+    let ready = false;
+    const generation = new Generation({
+      launcher,
+      launch: { socketPath: this.#socketPath, without },
+      channels: this.#channels,
+      logger,
+      spares: concurrency + 1,
+      onSpareReady: () => {
+        if (!ready) events.onReady?.();
+        ready = true;
+        this.#serveWaiting();
+      },
+      onEnd: (complaint) => {
+        if (!ready) events.onEnd?.(complaint);
+        this.#ended(generation, complaint);
+      },
     });
-    processes.set(process.sequence, process);
-    this.#channels.expect(process.token, (kind, connection, early) =>
-      process.attach(kind, connection, early),
-    );
-    zygote.send({ operation: 'fork', sequence: process.sequence, core: process.core, token: process.token });
-  }
-
-  #leastUsedCore(processes: Map<number, RunProcess>): number {
-    const use = new Array<number>(this.#cores).fill(0);
-    for (const process of processes.values()) use[process.core]!++;
-    return use.indexOf(Math.min(...use));
-  }
-
-  #launch(onEarlyEnd?: (complaint: string) => void): Generation {
-    const { launcher, without } = this.#options;
-    const generation: Generation = {
-      processes: new Map(),
-      warm: false,
-      retiring: false,
-      zygote: new Zygote(
-        launcher,
-        { socketPath: this.#socketPath, without },
-        {
-          report: (report) => this.#receive(generation, report),
-          ended: (complaint) => {
-            onEarlyEnd?.(complaint);
-            this.#ended(generation, complaint);
-          },
-        },
-      ),
-    };
     this.#generations.add(generation);
-    this.#current ??= generation;
     return generation;
-  }
-
-  #receive(generation: Generation, report: Report): void {
-    switch (report.operation) {
-      case 'warm':
-        generation.warm = true;
-        this.#forkSpares(generation);
-        break;
-      case 'exited':
-        this.#exited(generation, report);
-        break;
-      case 'forkFailed':
-        this.#options.logger.error({ errno: report.errno }, 'the zygote cannot fork');
-        generation.zygote.kill();
-        break;
-    }
-  }
-
-  #exited(generation: Generation, report: Extract<Report, { operation: 'exited' }>): void {
-    const process = generation.processes.get(report.sequence);
-    if (process === undefined) return;
-    generation.processes.delete(report.sequence);
-    this.#channels.forget(process.token);
-    process.exited(report);
-    if (!process.ready && !generation.retiring) {
-      // Its own words explain why it could not confine itself; making more of the kind would not help.
-      this.#options.logger.error({ complaint: process.complaint }, 'a spare process failed to start');
-      generation.zygote.kill();
-    } else if (generation.retiring && generation.processes.size === 0) {
-      generation.zygote.kill();
-    } else {
-      this.#forkSpares(generation);
-    }
   }
 
   /** The successor has a spare: from here on it serves, and the one before only finishes what it runs. */
@@ -289,35 +192,26 @@ export class Pool implements Sandbox {
     const retired = this.#current;
     this.#current = successor;
     this.#successor = null;
-    if (retired === null || retired === successor) return;
-    retired.retiring = true;
-    for (const process of retired.processes.values()) {
-      if (!this.#running.has(process)) process.stop('cancel');
-    }
-    if (retired.processes.size === 0) retired.zygote.kill();
+    if (retired !== successor) retired?.retire();
   }
 
   #ended(generation: Generation, complaint: string): void {
     this.#generations.delete(generation);
-    for (const process of generation.processes.values()) {
-      this.#channels.forget(process.token);
-      process.lost();
-    }
     if (generation === this.#successor) this.#successor = null;
-    if (generation === this.#current) this.#current = null;
+    const served = generation === this.#current;
+    if (served) this.#current = null;
     if (generation.retiring || this.#stopping) return;
-    const ageMs = Math.round(performance.now() - generation.zygote.startedAtMs);
+    const ageMs = Math.round(generation.zygote.ageMs);
     this.#options.logger.error({ complaint, ageMs }, 'the zygote ended');
     this.#deathsInYouth = ageMs < YOUNG_MS ? this.#deathsInYouth + 1 : 0;
-    if (this.#current !== null) return;
-    if (this.#successor !== null) {
-      this.#current = this.#successor;
-      this.#successor = null;
-      return;
-    }
+    // A successor that died is due again at the next run; one that lives serves as soon as it can.
+    if (!served || this.#successor !== null) return;
     // The first death costs nothing but the start of another; only a row of them slows it down.
     const delayMs = Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_FIRST * 2 ** (this.#deathsInYouth - 2));
-    if (this.#deathsInYouth < 2) this.#launch();
-    else this.#restart = setTimeout(() => this.#launch(), delayMs);
+    const restart = (): void => {
+      this.#current = this.#launch();
+    };
+    if (this.#deathsInYouth < 2) restart();
+    else this.#restart = setTimeout(restart, delayMs);
   }
 }

@@ -45,7 +45,10 @@ export class RunProcess {
   readonly core: number;
   readonly token: Buffer;
   readonly zygote: Zygote;
+  /** Confined, and waiting for its program. */
   ready = false;
+  /** Given to a caller, who will run a program in it. */
+  taken = false;
   #onReady: () => void;
   #baseline = { cpuMicroseconds: 0, peakMemoryKb: 0 };
   readonly #connections = new Map<ConnectionKind, Socket>();

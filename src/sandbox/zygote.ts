@@ -20,9 +20,7 @@ export interface ZygoteListener {
 }
 
 export class Zygote {
-  /** How many processes it was asked for. */
-  forks = 0;
-  readonly startedAtMs = performance.now();
+  readonly #startedAtMs = performance.now();
   readonly #process: ChildProcess;
   readonly #control: Duplex;
   readonly #listener: ZygoteListener;
@@ -64,13 +62,16 @@ export class Zygote {
     });
   }
 
+  get ageMs(): number {
+    return performance.now() - this.#startedAtMs;
+  }
+
   get processId(): number | undefined {
     return this.#process.pid;
   }
 
   /** Sends a command; one to a zygote that has ended is lost with it. */
   send(command: Command): void {
-    if (command.operation === 'fork') this.forks++;
     if (this.#control.writable) this.#control.write(encodeCommand(command));
   }
 

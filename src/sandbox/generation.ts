@@ -1,0 +1,147 @@
+/**
+ * One zygote and the processes it has forked: spares that wait for a program, and programs that run.
+ *
+ * A generation that retires forks no more, gives up its spares, and ends when its last program has.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import type { RunChannels } from './channels.ts';
+import type { Launcher, LaunchOptions } from './launchers/launcher.ts';
+import type { SandboxLogger } from './logger.ts';
+import { type Report, TOKEN_BYTES } from './protocol.ts';
+import { RunProcess } from './run-process.ts';
+import { Zygote } from './zygote.ts';
+
+export interface GenerationOptions {
+  launcher: Launcher;
+  launch: LaunchOptions;
+  channels: RunChannels;
+  logger: SandboxLogger;
+  /** How many processes to keep ready. */
+  spares: number;
+  onSpareReady: () => void;
+  /** The zygote is gone, and with it every process. `complaint` is what it last wrote to stderr. */
+  onEnd: (complaint: string) => void;
+}
+
+export class Generation {
+  readonly zygote: Zygote;
+  readonly #options: GenerationOptions;
+  readonly #processes = new Map<number, RunProcess>();
+  readonly #cores = availableParallelism();
+  #sequence = 0;
+  #warm = false;
+  #retiring = false;
+
+  constructor(options: GenerationOptions) {
+    this.#options = options;
+    this.zygote = new Zygote(options.launcher, options.launch, {
+      report: (report) => this.#receive(report),
+      ended: (complaint) => this.#ended(complaint),
+    });
+  }
+
+  get retiring(): boolean {
+    return this.#retiring;
+  }
+
+  /** Forks this generation was asked for. */
+  get forks(): number {
+    return this.#sequence;
+  }
+
+  get hasSpare(): boolean {
+    return [...this.#processes.values()].some((process) => process.ready && !process.taken);
+  }
+
+  /** A process that is ready, on the core with the least to do; it is the caller's from here on. */
+  takeSpare(): RunProcess | undefined {
+    const busy = this.#countByCore((process) => process.taken);
+    let best: RunProcess | undefined;
+    for (const process of this.#processes.values()) {
+      if (!process.ready || process.taken) continue;
+      if (best === undefined || busy[process.core]! < busy[best.core]!) best = process;
+    }
+    if (best !== undefined) best.taken = true;
+    return best;
+  }
+
+  /** Forks what is missing of the spares. */
+  refill(): void {
+    if (!this.#warm || this.#retiring) return;
+    let spares = 0;
+    for (const process of this.#processes.values()) if (!process.taken) spares++;
+    for (; spares < this.#options.spares; spares++) this.#fork();
+  }
+
+  retire(): void {
+    this.#retiring = true;
+    for (const process of this.#processes.values()) if (!process.taken) process.stop('cancel');
+    this.#endWhenIdle();
+  }
+
+  #fork(): void {
+    const use = this.#countByCore(() => true);
+    const process = new RunProcess({
+      sequence: ++this.#sequence,
+      core: use.indexOf(Math.min(...use)),
+      token: randomBytes(TOKEN_BYTES),
+      zygote: this.zygote,
+      onReady: this.#options.onSpareReady,
+    });
+    const { sequence, core, token } = process;
+    this.#processes.set(sequence, process);
+    this.#options.channels.expect(token, (kind, connection, early) =>
+      process.attach(kind, connection, early),
+    );
+    this.zygote.send({ operation: 'fork', sequence, core, token });
+  }
+
+  #countByCore(counts: (process: RunProcess) => boolean): number[] {
+    const use = new Array<number>(this.#cores).fill(0);
+    for (const process of this.#processes.values()) if (counts(process)) use[process.core]!++;
+    return use;
+  }
+
+  #receive(report: Report): void {
+    if (report.operation === 'warm') {
+      this.#warm = true;
+      this.refill();
+    } else if (report.operation === 'exited') {
+      this.#exited(report);
+    } else if (report.operation === 'forkFailed') {
+      this.#options.logger.error({ errno: report.errno }, 'the zygote cannot fork');
+      this.zygote.kill();
+    }
+  }
+
+  #exited(report: Extract<Report, { operation: 'exited' }>): void {
+    const process = this.#processes.get(report.sequence);
+    if (process === undefined) return;
+    this.#processes.delete(report.sequence);
+    this.#options.channels.forget(process.token);
+    process.exited(report);
+    if (!process.ready && !this.#retiring) {
+      // Its own words explain why it could not confine itself; making more of the kind would not help.
+      this.#options.logger.error({ complaint: process.complaint }, 'a spare process failed to start');
+      this.zygote.kill();
+      return;
+    }
+    this.refill();
+    this.#endWhenIdle();
+  }
+
+  #endWhenIdle(): void {
+    if (this.#retiring && this.#processes.size === 0) this.zygote.kill();
+  }
+
+  #ended(complaint: string): void {
+    for (const process of this.#processes.values()) {
+      this.#options.channels.forget(process.token);
+      process.lost();
+    }
+    this.#processes.clear();
+    this.#options.onEnd(complaint);
+  }
+}
