@@ -17,7 +17,7 @@ import { createFirstAdminKey } from './keys/create-key.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { Admission } from './runs/admission.ts';
 import { SynchronousRuns } from './runs/synchronous-runs.ts';
-import { createSandbox } from './sandbox/pool.ts';
+import { createSandbox } from './sandbox/create.ts';
 import { readRuntime } from './sandbox/runtime.ts';
 import { systemClock } from './shared/clock.ts';
 import { OperatorError } from './shared/errors.ts';
@@ -76,7 +76,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
   const version = readVersion();
   const runtime = await orOperatorError(readRuntime());
   const { memoryMbMax, concurrency, queueMax, queueWaitMs } = config;
-  const sandbox = createSandbox({ concurrency, memoryMbMax, logger, dataDir: config.dataDir });
+  const sandbox = createSandbox({ concurrency, memoryMbMax, logger });
   // The sandbox takes about a second to warm up; everything else is made ready meanwhile.
   const sandboxStarted = sandbox.start();
   sandboxStarted.catch(() => undefined);

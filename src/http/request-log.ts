@@ -7,6 +7,8 @@ import { clientAddress } from './access.ts';
  */
 export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
   const startMs = performance.now();
+  // Taken now, because a connection that has closed no longer knows its peer.
+  const address = clientAddress(request);
   reply.raw.once('close', () => {
     const answered = reply.raw.writableFinished;
     const fields = {
@@ -14,7 +16,7 @@ export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
       route: request.is404 ? printable(request.url) : request.routeOptions.url,
       status: answered ? reply.raw.statusCode : null,
       duration_ms: Math.round((performance.now() - startMs) * 10) / 10,
-      address: clientAddress(request),
+      address,
       key_id: request.key?.id ?? null,
       ...request.logFields,
     };

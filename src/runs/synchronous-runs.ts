@@ -33,6 +33,7 @@ export class SynchronousRuns {
    * when the caller has gone before the start.
    */
   async run(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
+    const id = newRunId();
     const createdAt = new Date(this.#clock.now());
     const arrivedMs = this.#clock.monotonicMs();
     const slot = await this.#admission.acquire(keyId, { bytes, signal });
@@ -40,7 +41,7 @@ export class SynchronousRuns {
       const queueMs = this.#clock.monotonicMs() - arrivedMs;
       const execution = await this.#sandbox.execute(request, { signal });
       const limits = { timeout_ms: request.timeoutMs, memory_mb: request.memoryMb };
-      return finishedRun({ id: newRunId(), createdAt, limits }, execution, queueMs);
+      return finishedRun({ id, createdAt, limits }, execution, queueMs);
     } catch (error) {
       throw error instanceof SandboxFaultError ? lostRun(error) : error;
     } finally {
