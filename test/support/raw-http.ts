@@ -49,10 +49,6 @@ export class RawConnection {
     while (!this.#closed) await this.#change();
   }
 
-  get isClosed(): boolean {
-    return this.#closed;
-  }
-
   destroy(): void {
     this.socket.destroy();
   }
