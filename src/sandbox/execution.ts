@@ -61,7 +61,7 @@ export interface Sandbox {
     request: ExecutionRequest,
     options?: { signal?: AbortSignal; onStart?: (startedAt: Date) => void },
   ): Promise<Execution>;
-  /** Waits for nothing: every process of the sandbox is gone when it resolves. */
+  /** Waits for no program: every process of the sandbox has been killed when it resolves. */
   stop(): Promise<void>;
 }
 

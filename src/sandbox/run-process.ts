@@ -218,7 +218,12 @@ const UNREPORTED_EXIT = {
   cpuMicroseconds: 0,
 } as const;
 
-const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+/** Reversed, so that of two names for one number the common one, which comes first, stands. */
+const SIGNAL_NAMES = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
 
 function endingOf(waitStatus: number): Ending {
   const decoded = decodeWaitStatus(waitStatus);

@@ -77,7 +77,15 @@ export class Zygote {
 
   /** Ends it and everything in it, at once. */
   kill(): void {
-    this.#process.kill('SIGKILL');
+    const { pid, exitCode, signalCode } = this.#process;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    try {
+      // The whole group: a launcher that has only begun may not yet have bound its child's life to its own.
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      this.#process.kill('SIGKILL');
+    }
+    this.#control.destroy();
   }
 
   /** Resolves when it is gone. */

@@ -24,12 +24,19 @@ export class BareLauncher implements Launcher {
       importFrom: [python.standardLibrary, join(python.standardLibrary, 'lib-dynload'), packages],
       matplotlibFolder: join(folder, 'matplotlib'),
       socket: options.socketPath,
-      readable: [python.standardLibrary, packages, join(folder, 'matplotlib'), ...sharedLibraries, '/dev/null'],
+      readable: [
+        python.standardLibrary,
+        packages,
+        join(folder, 'matplotlib'),
+        ...sharedLibraries,
+        '/dev/null',
+      ],
       without: [...options.without],
     };
     const zygote = join(parent, '_codecell', 'zygote.py');
     return spawn(python.executable, ['-I', '-S', '-B', zygote, JSON.stringify(configuration)], {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      detached: true,
       cwd: dirname(options.socketPath),
       env: { HOME: '/', LANG: 'C.UTF-8', TZ: 'UTC' },
     });

@@ -11,9 +11,11 @@ export interface LoggedLine {
 }
 
 /** Starts a pool that is stopped when the test ends. */
-export async function startPool(
-  options: Partial<PoolOptions> = {},
-): Promise<{ pool: Pool; log: LoggedLine[]; run: (code: string, more?: Partial<ExecutionRequest>) => Promise<Execution> }> {
+export async function startPool(options: Partial<PoolOptions> = {}): Promise<{
+  pool: Pool;
+  log: LoggedLine[];
+  run: (code: string, more?: Partial<ExecutionRequest>) => Promise<Execution>;
+}> {
   const log: LoggedLine[] = [];
   const keep = (fields: object, message: string): void => {
     log.push({ message, fields });

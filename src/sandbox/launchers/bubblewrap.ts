@@ -58,6 +58,8 @@ export class BubblewrapLauncher implements Launcher {
     return spawn(file!, rest, {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       cwd: '/',
+      // A group of its own: a terminal's Ctrl-C is for the service, and `kill` reaches all that a launch started.
+      detached: true,
       env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
       ...(asRoot && staged.size === 0 ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {}),
     });

@@ -15,7 +15,8 @@ export interface Launcher {
   readonly name: string;
   /**
    * Starts one zygote: descriptors 0 to 2 are pipes (2 carries its complaints), 3 is the control channel.
-   * Everything inside must end with the process that is returned, and that one with this service.
+   * The process that is returned leads a process group. Everything inside must end with it, and it with this
+   * service.
    */
   launch(options: LaunchOptions): ChildProcess;
 }
