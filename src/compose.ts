@@ -48,6 +48,8 @@ export interface Service {
   url: string;
   /** Secret of the admin key that this start has made; null when there was one. It is nowhere else. */
   firstAdminKey: string | null;
+  /** Requests that hold a slot, and requests that wait for one. */
+  load(): { running: number; waiting: number };
   /** Refuses what is new or waiting, lets running programs finish and their answers go out, and ends everything. */
   stop(): Promise<void>;
 }
@@ -111,14 +113,13 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const url = await listen(app, config);
     const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, systemClock) : null;
     logger.info({ url, version, concurrency }, 'the service is ready');
+    const load = () => ({ running: admission.running, waiting: admission.waiting });
     return {
       url,
       firstAdminKey,
+      load,
       stop: async () => {
-        logger.info(
-          { running: admission.running, waiting: admission.waiting },
-          'the service is shutting down',
-        );
+        logger.info(load(), 'the service is shutting down');
         admission.close();
         await admission.idle();
         await atMost(LAST_ANSWERS_MS, connections.idle());

@@ -13,6 +13,7 @@ import type { Run } from '../../src/runs/run.ts';
 import { newKeyId } from '../../src/shared/ids.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { KeyStore } from '../../src/store/key-store.ts';
+import { until } from './until.ts';
 
 export interface TestServiceOptions {
   /** CODECELL_ variables, without the prefix. */
@@ -43,6 +44,8 @@ export interface TestService {
   ): Promise<Answer>;
   /** As `post`, for a request that must be answered with a Run. */
   execute(body: unknown, options?: { key?: string }): Promise<Run>;
+  /** Waits until this many requests hold a slot and this many wait for one. */
+  loaded(running: number, waiting: number): Promise<void>;
   /** Stores a further key and returns its secret. */
   addKey(key?: Partial<Key>): Promise<string>;
   stop(): Promise<void>;
@@ -85,6 +88,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.text}`);
       return JSON.parse(answer.text) as Run;
     },
+    loaded: (running, waiting) =>
+      until(() => service.load().running === running && service.load().waiting === waiting),
     addKey: (key = {}) => addKey(dataDir, key),
     stop: async () => {
       await service.stop();

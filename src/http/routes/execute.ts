@@ -29,6 +29,7 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
       if (key === null || jsonBody === null) throw new Error('A validated request has a key and a body.');
       const range = limitRange(key.limits, memoryMbMax);
       const execution = toExecutionRequest(request.body, jsonBody.members, range);
+      request.log.debug('the program is asked to be run');
       const run = await runs.run(execution, {
         keyId: key.id,
         // Text may take two bytes a character in memory.
