@@ -6,9 +6,11 @@ to itself. A step that fails raises OSError, and the process must then end: ther
 
 import ctypes
 import errno
+import functools
 import os
 import resource
 import struct
+from collections.abc import Callable
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -139,17 +141,17 @@ def set_limits() -> None:
         resource.setrlimit(limit, (value, value))
 
 
-def limit_run(memory_bytes: int, timeout_seconds: float) -> None:
-    """The limits of one run: `memory_bytes` of address space in all, CPU time well over the deadline."""
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + REPORT_HEADROOM_BYTES))
+def limit_run(memory_bytes: int, timeout_seconds: float) -> Callable[[], None]:
+    """The limits of one run: `memory_bytes` of address space in all, CPU time well over the deadline.
+
+    Answers what raises the soft cap on address space to the hard one, to report that it was hit. It is made
+    ahead because by then there may be no memory to make it.
+    """
+    hard = memory_bytes + REPORT_HEADROOM_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
     cpu_seconds = int(timeout_seconds) + CPU_GRACE_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-
-
-def open_report_headroom() -> None:
-    """Raises the soft cap on address space to the hard one."""
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    return functools.partial(resource.setrlimit, resource.RLIMIT_AS, (hard, hard))
 
 
 def address_space_bytes() -> int:

@@ -13,6 +13,10 @@ PATH = "/dev/null"
 WRITING = os.O_WRONLY | os.O_RDWR
 
 
+def is_null(path: object) -> bool:
+    return path == PATH or (isinstance(path, os.PathLike) and os.fspath(path) == PATH)
+
+
 def install() -> None:
     """Wraps `open` and `os.open` in this process."""
     plain_open, plain_os_open = io.open, os.open
@@ -22,13 +26,13 @@ def install() -> None:
 
     @functools.wraps(plain_open)
     def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
-        if opener is None and file == PATH and isinstance(mode, str) and not set(mode).isdisjoint("wax+"):
+        if opener is None and is_null(file) and isinstance(mode, str) and not set(mode).isdisjoint("wax+"):
             opener = null_opener
         return plain_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     @functools.wraps(plain_os_open)
     def os_open(path, flags, mode=0o777, *, dir_fd=None):
-        if path == PATH and flags & WRITING:
+        if is_null(path) and flags & WRITING:
             return os.dup(DESCRIPTOR)
         return plain_os_open(path, flags, mode, dir_fd=dir_fd)
 

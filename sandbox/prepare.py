@@ -22,6 +22,9 @@ STANDARD_LIBRARY = pathlib.Path(sysconfig.get_path("stdlib")).resolve()
 # Loaded by name at run time, so no file that is scanned below mentions them.
 LOADED_BY_NAME = ["libseccomp.so.2", "libgcc_s.so.1"]
 
+# glibc reads C.UTF-8 from here; distributions spell it differently.
+LOCALE_FOLDERS = ["/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8"]
+
 
 def shared_libraries() -> list[str]:
     """Every shared library outside the runtime itself that the interpreter or a package links to."""
@@ -81,6 +84,7 @@ def main() -> None:
         },
         "packagesFolder": str(PACKAGES.relative_to(RUNTIME)),
         "sharedLibraries": shared_libraries(),
+        "localeFolders": [folder for folder in LOCALE_FOLDERS if os.path.isdir(folder)],
         "packages": sorted(
             (
                 {"name": each.metadata["Name"], "version": each.version}

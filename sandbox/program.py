@@ -13,8 +13,9 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 
-from . import confine, devnull
+from . import devnull
 
 FILE_NAME = "main.py"
 OWN_FILES = os.path.dirname(__file__) + "/"
@@ -25,9 +26,10 @@ EXIT_INTERRUPTED = 130
 
 
 class Program:
-    """One program and what it may use: `code` is UTF-8, `inputs` a JSON text."""
+    """One program: `code` is UTF-8, `inputs` a JSON text; `open_headroom` gives memory for a last report."""
 
-    def __init__(self, code: bytes, inputs: bytes) -> None:
+    def __init__(self, code: bytes, inputs: bytes, open_headroom: Callable[[], None]) -> None:
+        self._open_headroom = open_headroom
         self._source = code.decode().removeprefix("\ufeff")
         self._inputs = inputs
         self._error: bytes | None = None
@@ -39,7 +41,7 @@ class Program:
             self._execute()
         except BaseException as exception:
             if isinstance(exception, MemoryError):
-                confine.open_report_headroom()
+                self._open_headroom()
             exit_code = self._report(exception)
         return self._end(exit_code), self._error
 
@@ -122,9 +124,10 @@ class Program:
                 step()
             except BaseException as exception:
                 print_to_stderr(formatted(exception))
-        for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__} - {None}:
+        for stream in (sys.__stdout__, sys.__stderr__, sys.stderr, sys.stdout):
             try:
-                stream.flush()
+                if stream is not None and not stream.closed:
+                    stream.flush()
             except BaseException:
                 if stream is sys.stdout and exit_code == 0:
                     exit_code = EXIT_STREAM_LOST

@@ -17,6 +17,7 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 
 import faulthandler
 
@@ -65,12 +66,12 @@ class RunProcess:
             usage = resource.getrusage(resource.RUSAGE_SELF)
             cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
             send_frame(FRAME_READY, READY.pack(cpu_microseconds, usage.ru_maxrss))
-            code, inputs = self._receive()
+            code, inputs, open_headroom = self._receive()
         except BaseException:
             traceback.print_exc()
             os._exit(EXIT_NOT_STARTED)
         gc.enable()
-        program = Program(code, inputs)
+        program = Program(code, inputs, open_headroom)
         exit_code, error = program.run()
         if error is not None:
             send_frame(FRAME_ERROR, error)
@@ -92,10 +93,11 @@ class RunProcess:
             os.close(own)
             os.lseek(number, offset, os.SEEK_SET)
 
-    def _receive(self) -> tuple[bytes, bytes]:
+    def _receive(self) -> tuple[bytes, bytes, Callable[[], None]]:
         code_bytes, inputs_bytes, timeout_ms, memory_mb = REQUEST.unpack(read_exactly(REQUEST.size))
-        confine.limit_run(self._baseline_bytes + (memory_mb << 20) + code_bytes + inputs_bytes, timeout_ms / 1000)
-        return read_exactly(code_bytes), read_exactly(inputs_bytes)
+        memory_bytes = self._baseline_bytes + (memory_mb << 20) + code_bytes + inputs_bytes
+        open_headroom = confine.limit_run(memory_bytes, timeout_ms / 1000)
+        return read_exactly(code_bytes), read_exactly(inputs_bytes), open_headroom
 
 
 def read_exactly(count: int) -> bytes:

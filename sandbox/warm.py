@@ -14,6 +14,7 @@ HUGE_PAGE_BYTES = 2 << 20
 ARENA_BYTES = 1 << 20
 ARENAS = 40
 ARENA_OBJECT_BYTES = 448
+CLOSURES = 256
 THREAD_STACK_BYTES = 1 << 20
 
 
@@ -45,6 +46,14 @@ def import_libraries(matplotlib_folder: str) -> None:
     import scipy.linalg  # noqa: F401
 
     pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}).groupby("b").sum().to_string()
+    _stock_closures()
+
+
+def _stock_closures() -> None:
+    """A ctypes callback needs memory that is both writable and executable, which no run can get any more. What is
+    freed here stays with the allocator, and is the one such memory in a run."""
+    closures = [ctypes.CFUNCTYPE(None)(lambda: None) for _ in range(CLOSURES)]
+    del closures
 
 
 def _import_matplotlib(folder: str) -> None:

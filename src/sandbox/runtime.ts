@@ -8,6 +8,8 @@ export interface RuntimeManifest {
   /** Below the runtime folder. */
   packagesFolder: string;
   sharedLibraries: string[];
+  /** Where the C library keeps the locale of runs. */
+  localeFolders: string[];
   packages: { name: string; version: string }[];
 }
 

@@ -66,11 +66,9 @@ export class BubblewrapLauncher implements Launcher {
   }
 
   #binds(socketPath: string): Bind[] {
-    const { python, folder, packagesFolder, sandboxFolder, sharedLibraries } = this.#runtime;
-    const asOnHost = [python.executable, python.standardLibrary, ...sharedLibraries];
-    if (existsSync(LOADER_CACHE)) asOnHost.push(LOADER_CACHE);
+    const { python, folder, packagesFolder, sandboxFolder } = this.#runtime;
     return [
-      ...asOnHost.map((path): Bind => [path, path]),
+      ...[python.executable, ...this.#systemPaths()].map((path): Bind => [path, path]),
       [join(folder, packagesFolder), JAIL.packages],
       [join(folder, 'matplotlib'), JAIL.matplotlib],
       [sandboxFolder, JAIL.sandbox],
@@ -80,18 +78,23 @@ export class BubblewrapLauncher implements Launcher {
 
   #configuration(options: LaunchOptions): ZygoteConfiguration {
     const { standardLibrary } = this.#runtime.python;
-    const libraries = this.#runtime.sharedLibraries;
     return {
       importFrom: [standardLibrary, join(standardLibrary, 'lib-dynload'), JAIL.packages],
       matplotlibFolder: JAIL.matplotlib,
       socket: JAIL.socket,
       readable: [
-        ...[standardLibrary, JAIL.packages, JAIL.matplotlib, JAIL.currentFolder, '/dev/null'],
-        ...libraries,
-        ...(existsSync(LOADER_CACHE) ? [LOADER_CACHE] : []),
+        ...[JAIL.packages, JAIL.matplotlib, JAIL.currentFolder, '/dev/null'],
+        ...this.#systemPaths(),
       ],
       without: [...options.without],
     };
+  }
+
+  /** What runs read of the host's own files, at the same paths. */
+  #systemPaths(): string[] {
+    const { python, sharedLibraries, localeFolders } = this.#runtime;
+    const loaderCache = existsSync(LOADER_CACHE) ? [LOADER_CACHE] : [];
+    return [python.standardLibrary, ...sharedLibraries, ...localeFolders, ...loaderCache];
   }
 }
 

@@ -1,0 +1,46 @@
+/** Programs that try to get out, to crash the service or to be a nuisance to others. */
+
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOutcome, readCases, requestOf } from '../support/cases.ts';
+import { processTree } from '../support/processes.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
+
+let service: TestService;
+let before: { descriptors: number; processes: number };
+
+const inUse = () => ({
+  descriptors: readdirSync('/proc/self/fd').length,
+  processes: processTree(process.pid).length,
+});
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.execute({ code: 'print(1)' });
+  await until(() => service.send('/readyz').then(({ status }) => status === 200));
+  before = inUse();
+});
+afterAll(() => service.stop());
+
+describe.each(readCases(join(import.meta.dirname, '../cases/attacks.jsonl')))('$id', (attack) => {
+  test('holds, and the next program is none the wiser', async () => {
+    const answered = service.execute(requestOf(attack));
+    expect((await service.send('/healthz')).status).toBe(200);
+    expectOutcome(await answered, attack);
+    expect(await service.execute({ code: 'print("next")' })).toMatchObject({
+      status: 'succeeded',
+      stdout: 'next\n',
+      stderr: '',
+    });
+  });
+});
+
+test('descriptors and processes are back to where they were', async () => {
+  await until(() => {
+    const now = inUse();
+    // Keep-alive connections of this test's own client come and go.
+    return now.processes <= before.processes && now.descriptors <= before.descriptors + 4;
+  });
+});
