@@ -1,0 +1,74 @@
+/** The service as a process of its own, and one connection per simultaneous caller. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const ADMIN_KEY = 'benchmark-key-benchmark-key-benchmark';
+
+export class BenchedService {
+  readonly #process: ChildProcess;
+  readonly #dataDir: string;
+  readonly #url: string;
+  readonly #agent = new Agent({ keepAlive: true });
+
+  private constructor(process: ChildProcess, dataDir: string, url: string) {
+    this.#process = process;
+    this.#dataDir = dataDir;
+    this.#url = url;
+  }
+
+  static async start(): Promise<BenchedService> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'codecell-bench-'));
+    const command = join(import.meta.dirname, '..', 'bin', 'codecell');
+    const child = spawn(command, ['serve'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        PATH: process.env.PATH,
+        CODECELL_PORT: '0',
+        CODECELL_DATA_DIR: dataDir,
+        CODECELL_ADMIN_KEY: ADMIN_KEY,
+        CODECELL_LOG_LEVEL: 'warn',
+      },
+    });
+    const url = await new Promise<string>((resolve, reject) => {
+      child.stdout?.on('data', (chunk: Buffer) => {
+        const match = /listens on (\S+)/.exec(chunk.toString());
+        if (match !== null) resolve(match[1]!);
+      });
+      child.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
+    });
+    return new BenchedService(child, dataDir, url);
+  }
+
+  /** One `POST /v1/execute`. Answers its time in milliseconds; any outcome but success is an error. */
+  async execute(code: string): Promise<number> {
+    const startMs = performance.now();
+    const body = JSON.stringify({ code });
+    const headers = { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' };
+    const text = await new Promise<string>((resolve, reject) => {
+      const outgoing = request(`${this.#url}/v1/execute`, { method: 'POST', headers, agent: this.#agent });
+      outgoing.on('error', reject).on('response', (response) => {
+        let received = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          received += chunk;
+        });
+        response.on('end', () => resolve(received)).on('error', reject);
+      });
+      outgoing.end(body);
+    });
+    const elapsedMs = performance.now() - startMs;
+    if (!text.includes('"status":"succeeded"')) throw new Error(`a run of the benchmark failed: ${text}`);
+    return elapsedMs;
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    const ended = new Promise((resolve) => this.#process.once('exit', resolve));
+    this.#process.kill('SIGTERM');
+    await ended;
+    await rm(this.#dataDir, { recursive: true });
+  }
+}
