@@ -15,8 +15,6 @@ import traceback
 import types
 from collections.abc import Callable
 
-from . import devnull
-
 FILE_NAME = "main.py"
 OWN_FILES = os.path.dirname(__file__) + "/"
 TEXT_MAX = 64 << 10
@@ -38,16 +36,16 @@ class Program:
         """Runs it to its end. Answers the exit code, and the report of an uncaught exception as JSON."""
         exit_code = 0
         try:
-            self._execute()
+            self.execute()
         except BaseException as exception:
             if isinstance(exception, MemoryError):
                 self._open_headroom()
             exit_code = self._report(exception)
         return self._end(exit_code), self._error
 
-    def _execute(self) -> None:
+    def execute(self) -> None:
+        """Runs it, up to its last statement. Raises what it raises."""
         module = self._install_main_module()
-        devnull.install()
         if "\0" in self._source:
             line = self._source[: self._source.index("\0")].count("\n") + 1
             raise SyntaxError("source code cannot contain null bytes", (FILE_NAME, line, None, None))
