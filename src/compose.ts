@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import type { Kysely } from 'kysely';
 import { type DestinationStream, destination, pino } from 'pino';
 import type { Config } from './config.ts';
 import { AccessControl } from './http/access.ts';
@@ -23,6 +24,7 @@ import { systemClock } from './shared/clock.ts';
 import { OperatorError } from './shared/errors.ts';
 import { openDatabase } from './store/database.ts';
 import { KeyStore } from './store/key-store.ts';
+import type { Database } from './store/schema.ts';
 import { readVersion } from './version.ts';
 
 const TIMEOUTS: ServerTimeouts = {
@@ -81,9 +83,12 @@ export async function startService(config: Config, options: ServiceOptions = {})
   const sandbox = createSandbox({ concurrency, memoryMbMax, logger });
   // The sandbox takes about a second to warm up; everything else is made ready meanwhile.
   const sandboxStarted = sandbox.start();
+  // Whoever awaits it below handles its error; until then it is not an unhandled one.
   sandboxStarted.catch(() => undefined);
-  const db = await openDatabase(config.dataDir);
+  let opened: Kysely<Database> | undefined;
   try {
+    const db = await openDatabase(config.dataDir);
+    opened = db;
     const keys = new KeyStore(db);
     const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
     const { app, connections } = createApp({
@@ -131,8 +136,10 @@ export async function startService(config: Config, options: ServiceOptions = {})
       },
     };
   } catch (error) {
+    // A sandbox that is still starting cannot be stopped: it would go on.
+    await sandboxStarted.catch(() => undefined);
     await sandbox.stop();
-    await db.destroy();
+    await opened?.destroy();
     throw error;
   }
 }

@@ -83,6 +83,8 @@ export function createApp(options: AppOptions) {
   addChecks(app, options, connections);
   addBodies(app, new BodyReader(options.bodies));
   app.setErrorHandler((error: Error, request, reply) => {
+    // The caller has gone, and with them whoever could be answered.
+    if (error === request.hangUp.reason) return reply.hijack();
     const known = toServiceError(error, request.routeOptions.schema);
     request.logFields.code = known.code;
     if (known.code === 'internal') request.log.error({ err: known.cause ?? known }, known.message);

@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Kysely } from 'kysely';
 import { OperatorError } from '../shared/errors.ts';
 import { NodeSqliteDialect } from './dialect.ts';
@@ -16,7 +16,7 @@ const FILE_NAME = 'codecell.db';
 export async function openDatabase(dataDir: string): Promise<Kysely<Database>> {
   let db: Kysely<Database> | undefined;
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(dataDir);
     db = new Kysely<Database>({ dialect: new NodeSqliteDialect(join(dataDir, FILE_NAME)) });
     await migrate(db);
     return db;
@@ -27,5 +27,17 @@ export async function openDatabase(dataDir: string): Promise<Kysely<Database>> {
       `The data folder ${dataDir} cannot be used (${(error as Error).message}). It is set by CODECELL_DATA_DIR.`,
       { cause: error },
     );
+  }
+}
+
+/** With its parents. Node's own `recursive` never returns where a parent exists and still takes no folder (/proc). */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process that starts at the same time may have been first.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

@@ -84,7 +84,7 @@ describe('the database', () => {
     withFolder(async (folder) => {
       const script = join(import.meta.dirname, '..', 'support', 'first-admin.ts');
       const starts = Array.from({ length: 6 }, () =>
-        execute(process.execPath, ['--disable-warning=ExperimentalWarning', script, folder]),
+        execute(process.execPath, ['--disable-warning=ExperimentalWarning', script, join(folder, 'data')]),
       );
       const answers = (await Promise.all(starts)).map(({ stdout, stderr }) => stdout + stderr);
       expect(answers.sort()).toEqual(['found\n', 'found\n', 'found\n', 'found\n', 'found\n', 'made\n']);
@@ -113,6 +113,7 @@ describe('the database', () => {
       await expect(openDatabase(join(folder, 'file'))).rejects.toThrow(
         /file cannot be used .*CODECELL_DATA_DIR/,
       );
+      await expect(openDatabase('/proc/nothing/here')).rejects.toThrow('/proc/nothing/here cannot be used');
       await mkdir(join(folder, 'broken'));
       await writeFile(
         join(folder, 'broken', 'codecell.db'),
