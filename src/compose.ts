@@ -17,6 +17,7 @@ import { Authenticator } from './keys/authenticator.ts';
 import { createFirstAdminKey } from './keys/create-key.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { Admission } from './runs/admission.ts';
+import { TIMEOUT_MS_MAX } from './runs/limits.ts';
 import { SynchronousRuns } from './runs/synchronous-runs.ts';
 import { createSandbox } from './sandbox/create.ts';
 import { readRuntime } from './sandbox/runtime.ts';
@@ -27,11 +28,10 @@ import { KeyStore } from './store/key-store.ts';
 import type { Database } from './store/schema.ts';
 import { readVersion } from './version.ts';
 
-const TIMEOUTS: ServerTimeouts = {
+const TIMEOUTS: Omit<ServerTimeouts, 'idleMs'> = {
   headersMs: 10_000,
   requestMs: 60_000,
   keepAliveMs: 72_000,
-  idleMs: 120_000,
   checkMs: 1000,
 };
 
@@ -104,7 +104,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
       }),
       trustedProxies: config.trustedProxies,
       bodies: BODIES,
-      timeouts: { ...TIMEOUTS, ...options.timeouts },
+      timeouts: { ...TIMEOUTS, idleMs: idleMs(queueWaitMs), ...options.timeouts },
       closing: () => !admission.open,
     });
     await addOpenApi(app, version);
@@ -142,6 +142,11 @@ export async function startService(config: Config, options: ServiceOptions = {})
     await opened?.destroy();
     throw error;
   }
+}
+
+/** No byte passes while a request waits and its program runs; that is no reason to close a connection. */
+function idleMs(queueWaitMs: number): number {
+  return queueWaitMs + TIMEOUT_MS_MAX + 60_000;
 }
 
 /** Waits for `promise`, but no longer than `timeoutMs`. */

@@ -122,7 +122,7 @@ function createServer(
     clientErrorHandler: (error, socket) => connections.refuse(error, socket),
     frameworkErrors: (_error, request, reply) => {
       // A path that cannot be decoded names nothing. No hook runs for it.
-      reply.header('X-Request-Id', request.id);
+      reply.headers(headersOfEveryAnswer(request.id));
       sendProblem(reply as unknown as FastifyReply, notFound());
     },
     ajv: {
@@ -130,6 +130,11 @@ function createServer(
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
     },
   });
+}
+
+/** Answers are for one caller and one moment; a route that may be cached says so itself. */
+function headersOfEveryAnswer(requestId: string): Record<string, string> {
+  return { 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' };
 }
 
 const NO_PARAMETERS = Type.Object({}, { additionalProperties: false });
@@ -151,8 +156,7 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
     request.logFields = {};
     request.hangUp = connections.opened(request.raw, reply.raw);
     logRequest(request, reply);
-    reply.headers({ 'X-Request-Id': request.id, 'X-Content-Type-Options': 'nosniff' });
-    if (/^\/v1(\/|\?|$)/.test(request.url)) reply.header('Cache-Control', 'no-store');
+    reply.headers(headersOfEveryAnswer(request.id));
     if (options.closing()) reply.header('Connection', 'close');
     if (request.is404) throw noSuchRoute(routes.methodsAt(request.url));
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {

@@ -62,9 +62,7 @@ export class BodyReader {
 }
 
 function tooMuchAtOnce(): ServiceError {
-  return new ServiceError('overloaded', 'Too many large requests are arriving at once: send it again.', {
-    retryAfterSeconds: 1,
-  });
+  return new ServiceError('overloaded', 'Too many large requests are arriving at once: send it again.');
 }
 
 function incomplete(): ServiceError {

@@ -26,6 +26,9 @@ export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
 /** The media type of every error. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
+/** `Retry-After` of a refusal that knows no better: it lifts as soon as some run ends. */
+const RETRY_AFTER_SECONDS = 1;
+
 /** The body of an error, as the contract has it. */
 export interface Problem {
   type: 'about:blank';
@@ -57,7 +60,9 @@ export function problemAnswer(error: ServiceError, requestId: string): ProblemAn
     ...(error.errors === undefined ? {} : { errors: error.errors }),
   };
   const headers: Record<string, string> = { 'Content-Type': PROBLEM_MEDIA_TYPE, ...error.headers };
-  if (error.retryAfterSeconds !== undefined) headers['Retry-After'] = String(error.retryAfterSeconds);
+  const refusedForNow = status === 429 || status === 503;
+  const retryAfterSeconds = error.retryAfterSeconds ?? (refusedForNow ? RETRY_AFTER_SECONDS : undefined);
+  if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds);
   return { status, headers, body: Buffer.from(JSON.stringify(problem)) };
 }
 

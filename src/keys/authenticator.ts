@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import type { FoundKey } from '../store/key-store.ts';
 import { type Key, keyState } from './key.ts';
-import { hashSecret } from './secret.ts';
+import { hashSecret, isWellFormedSecret } from './secret.ts';
 
 /** Where keys are looked up; the key store. */
 export interface KeyLookup {
@@ -34,6 +34,7 @@ export class Authenticator {
     const hash = hashSecret(secret);
     const admin = this.#environmentAdmin;
     if (admin !== null && sameHash(hash, admin.hash)) return admin.key;
+    if (!isWellFormedSecret(secret)) return null;
     const found = await this.#keys.findBySecretHash(hash);
     if (found === null || !sameHash(hash, found.secretHash)) return null;
     const nowMs = this.#clock.now();

@@ -196,23 +196,12 @@ export class Admission {
   }
 }
 
-/** `Retry-After` of every refusal that lifts as soon as any run ends. */
-const RETRY_AFTER_SECONDS = 1;
-
 function overloaded(reason: string): ServiceError {
-  return new ServiceError(
-    'overloaded',
-    `${reason} Nothing ran and nothing was charged: send the request again.`,
-    {
-      retryAfterSeconds: RETRY_AFTER_SECONDS,
-    },
-  );
+  return new ServiceError('overloaded', `${reason} ${SEND_AGAIN}`);
 }
 
 function shuttingDown(): ServiceError {
-  return new ServiceError(
-    'shutting_down',
-    'The service is shutting down. Nothing ran and nothing was charged: send the request again.',
-    { retryAfterSeconds: RETRY_AFTER_SECONDS },
-  );
+  return new ServiceError('shutting_down', `The service is shutting down. ${SEND_AGAIN}`);
 }
+
+const SEND_AGAIN = 'Nothing ran and nothing was charged: send the request again.';

@@ -39,7 +39,7 @@ export interface ServiceErrorOptions {
   internal?: string;
   /** Only for `invalid_request`. */
   errors?: FieldError[];
-  /** Only for `rate_limited`, `concurrency_limited`, `quota_exceeded`, `overloaded`, `shutting_down`. */
+  /** Of a refusal that lifts at a time that is known; other 429 and 503 say 1. */
   retryAfterSeconds?: number;
   /** Further headers of the answer. */
   headers?: Record<string, string>;

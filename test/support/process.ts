@@ -25,6 +25,9 @@ export class CodecellProcess {
       cwd: currentFolder,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
+      // Nothing is left behind by a test that ran out of time.
+      timeout: 60_000,
+      killSignal: 'SIGKILL',
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;

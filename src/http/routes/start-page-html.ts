@@ -65,7 +65,7 @@ Each program runs alone, in a jail that the kernel enforces.</p>
 <h2>Run something</h2>
 <pre tabindex="0"><i># the admin key was printed when the service first started</i>
 curl ${origin}/v1/execute \\
-  -H <b>"Authorization: Bearer $CODECELL_KEY"</b> \\
+  -H <b>"Authorization: Bearer $KEY"</b> \\
   -H <b>"Content-Type: application/json"</b> \\
   -d <b>'{"code": "print(6 * 7)"}'</b></pre>
 <p>The answer, shortened:</p>
