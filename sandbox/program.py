@@ -1,19 +1,32 @@
 """The caller's program as a script: compiled, run as `__main__`, ended as Python ends a script."""
 
+import __future__
+
 import ast
 import asyncio
 import atexit
 import builtins
+import functools
 import inspect
 import io
 import json
 import linecache
+import operator
 import os
+import re
 import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable
+import typing
+from collections.abc import Awaitable, Callable
+
+from . import frames
+from .explain import hint_for
+from .value import class_name, cut_text, send_value
+
+if typing.TYPE_CHECKING:
+    from .figures import Images
 
 FILE_NAME = "main.py"
 OWN_FILES = os.path.dirname(__file__) + "/"
@@ -21,40 +34,53 @@ TEXT_MAX = 64 << 10
 EXIT_EXCEPTION = 1
 EXIT_STREAM_LOST = 120
 EXIT_INTERRUPTED = 130
+FUTURE_FLAGS = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
 
 
 class Program:
     """One program: `code` is UTF-8, `inputs` a JSON text; `open_headroom` gives memory for a last report."""
 
-    def __init__(self, code: bytes, inputs: bytes, open_headroom: Callable[[], None]) -> None:
+    def __init__(
+        self, code: bytes, inputs: bytes, images: "Images", open_headroom: Callable[[], None]
+    ) -> None:
+        self._images = images
         self._open_headroom = open_headroom
         self._source = code.decode().removeprefix("\ufeff")
         self._inputs = inputs
-        self._error: bytes | None = None
 
-    def run(self) -> tuple[int, bytes | None]:
-        """Runs it to its end. Answers the exit code, and the report of an uncaught exception as JSON."""
+    def run(self) -> int:
+        """Runs it to its end, reports an uncaught exception, answers the exit code."""
         exit_code = 0
         try:
-            self.execute()
+            send_value(self.execute(), self._images)
         except BaseException as exception:
             if isinstance(exception, MemoryError):
                 self._open_headroom()
             exit_code = self._report(exception)
-        return self._end(exit_code), self._error
+        return self._end(exit_code)
 
-    def execute(self) -> None:
-        """Runs it, up to its last statement. Raises what it raises."""
+    def execute(self) -> object:
+        """Runs it, up to its last statement. Answers the value of its last expression; raises what it raises."""
         module = self._install_main_module()
-        if "\0" in self._source:
-            line = self._source[: self._source.index("\0")].count("\n") + 1
-            raise SyntaxError("source code cannot contain null bytes", (FILE_NAME, line, None, None))
-        code = compile(
-            self._source, FILE_NAME, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
-        )
-        result = eval(code, module.__dict__)
+        body, last_expression = compiled(self._source)
+        result = eval(body, module.__dict__)
         if inspect.iscoroutine(result):
-            asyncio.run(result)
+            return asyncio.run(self._finish_in_loop(result, last_expression, module.__dict__))
+        value = None if last_expression is None else eval(last_expression, module.__dict__)
+        if inspect.isawaitable(value):
+            return asyncio.run(self._awaited(value))
+        return value
+
+    async def _finish_in_loop(self, body: Awaitable, last_expression: types.CodeType | None, names: dict) -> object:
+        """For a body that awaits: one event loop for all of it."""
+        await body
+        value = None if last_expression is None else eval(last_expression, names)
+        return await value if inspect.isawaitable(value) else value
+
+    async def _awaited(self, value: Awaitable) -> object:
+        return await value
 
     def _install_main_module(self) -> types.ModuleType:
         """`__main__` and `linecache` hold the caller's program: pickle, unittest and inspect look there."""
@@ -87,7 +113,7 @@ class Program:
         else:
             print_to_stderr(text)
         message = exception.msg if isinstance(exception, SyntaxError) else text_of(exception)
-        self._keep_error(class_name(type(exception)), message, line_of(exception), text)
+        self._send_error(exception, message, text)
         return EXIT_INTERRUPTED if isinstance(exception, KeyboardInterrupt) else EXIT_EXCEPTION
 
     def _report_exit(self, exception: SystemExit) -> int:
@@ -102,22 +128,24 @@ class Program:
             message = text_of(status)
             print_to_stderr(message + "\n")
         if exit_code != 0:
-            self._keep_error("SystemExit", message, line_of(exception), None)
+            self._send_error(exception, message, None)
         return exit_code
 
-    def _keep_error(self, kind: str, message: object, line: int | None, text: str | None) -> None:
-        report = {
-            "type": kind,
-            "message": shortened(str(message)),
-            "line": line,
-            "traceback": None if text is None else shortened(text),
-        }
-        self._error = json.dumps(report).encode()
+    def _send_error(self, exception: BaseException, message: object, text: str | None) -> None:
+        frames.send_error(
+            {
+                "type": class_name(type(exception)),
+                "message": shortened(str(message)),
+                "line": line_of(exception),
+                "traceback": None if text is None else shortened(text),
+                "hint": hint_for(exception),
+            }
+        )
 
     def _end(self, exit_code: int) -> int:
-        """Waits for threads, runs atexit, flushes. What goes wrong here does not change the exit code, but
-        for output that could not be written."""
-        for step in (threading._shutdown, atexit._run_exitfuncs):
+        """Waits for threads, sends the figures that are still open, runs atexit, flushes. What goes wrong here
+        does not change the exit code, but for output that could not be written."""
+        for step in (threading._shutdown, self._images.show_open_figures, atexit._run_exitfuncs):
             try:
                 step()
             except BaseException as exception:
@@ -130,6 +158,33 @@ class Program:
                 if stream is sys.stdout and exit_code == 0:
                     exit_code = EXIT_STREAM_LOST
         return exit_code
+
+
+def compiled(source: str) -> tuple[types.CodeType, types.CodeType | None]:
+    """The program, and apart from it its last statement where that is an expression whose value is wanted: one
+    that is not followed by a semicolon. Raises what the compiler raises."""
+    if "\0" in source:
+        line = source[: source.index("\0")].count("\n") + 1
+        raise SyntaxError("source code cannot contain null bytes", (FILE_NAME, line, None, None))
+    tree = compile(source, FILE_NAME, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    last = tree.body[-1] if tree.body else None
+    # A lone string is the docstring too; compiled apart, it would no longer be.
+    apart = isinstance(last, ast.Expr) and not is_followed_by_semicolon(source, last)
+    if apart and not (len(tree.body) == 1 and isinstance(last.value, ast.Constant)):
+        tree.body.pop()
+    body = compile(tree, FILE_NAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    if not apart:
+        return body, None
+    flags = body.co_flags & FUTURE_FLAGS | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    return body, compile(ast.Expression(last.value), FILE_NAME, "eval", flags, True)
+
+
+def is_followed_by_semicolon(source: str, statement: ast.Expr) -> bool:
+    """As in a notebook, `expression;` has no value. After the last expression there can only be closing
+    parentheses, comments and white space besides."""
+    lines = re.split(r"\r\n|\r|\n", source)[statement.end_lineno - 1 :]
+    lines[0] = lines[0].encode()[statement.end_col_offset :].decode()
+    return re.match(r"[\s)\\]*;", "\n".join(line.split("#")[0] for line in lines)) is not None
 
 
 def parse_inputs(text: bytes) -> dict:
@@ -180,11 +235,6 @@ def hide_own_frames(report: traceback.TracebackException) -> None:
         pending += getattr(each, "exceptions", None) or []
 
 
-def class_name(kind: type) -> str:
-    """The class's name, past a metaclass that would say otherwise."""
-    return type.__dict__["__name__"].__get__(kind)
-
-
 def text_of(value: object) -> str:
     try:
         return str(value)
@@ -193,11 +243,7 @@ def text_of(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """At most 64 KiB of UTF-8, lone surrogates replaced: this goes into JSON."""
-    encoded = text.encode(errors="replace")
-    if len(encoded) > TEXT_MAX:
-        encoded = encoded[: TEXT_MAX - 3] + "…".encode()
-    return encoded.decode(errors="ignore")
+    return cut_text(text, TEXT_MAX)[0]
 
 
 def print_to_stderr(text: str) -> None:

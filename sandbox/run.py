@@ -6,6 +6,8 @@ input carries the request, then the caller's stdin. Any failure before the reque
 nothing of a caller's ever runs in a process that is not fully confined.
 """
 
+import builtins
+import functools
 import gc
 import os
 import random
@@ -17,18 +19,20 @@ import sys
 import threading
 import traceback
 import types
+import typing
 from collections.abc import Callable
 
 import faulthandler
 
-from . import confine, warm
+from . import confine, devnull, frames, warm
 from .program import Program
+from .value import display
 
-STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, 3, 4
+if typing.TYPE_CHECKING:
+    from .figures import Images
+
+STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, frames.DESCRIPTOR, devnull.DESCRIPTOR
 REQUEST = struct.Struct("<IIII")  # bytes of code, bytes of inputs, timeout in ms, memory in MB
-READY = struct.Struct("<QQ")  # CPU time so far in us, peak memory so far in KB
-FRAME = struct.Struct("<BI")  # kind, bytes of payload
-FRAME_READY, FRAME_ERROR = 1, 2
 NICENESS = 5
 # What the interpreter itself maps while it reads and compiles a request, on top of what the zygote has.
 PREPARATION_BYTES = 4 << 20
@@ -38,7 +42,7 @@ EXIT_NOT_STARTED = 70
 class RunProcess:
     """Everything a run process needs, prepared in the zygote."""
 
-    def __init__(self, configuration: dict, flush_signal: int, trace_signal: int) -> None:
+    def __init__(self, configuration: dict, images: "Images", flush_signal: int, trace_signal: int) -> None:
         self._service_socket = configuration["socket"]
         self._policy = confine.Policy(configuration["readable"], frozenset(configuration["without"]))
         self._cores = sorted(os.sched_getaffinity(0))
@@ -48,6 +52,9 @@ class RunProcess:
             [STDIN, STDOUT, STDERR, FRAMES, NULL, *(number for number, _, _ in self._fonts)]
             + ([self._policy.ruleset] if self._policy.ruleset is not None else [])
         )
+        self._images = images
+        devnull.install()
+        builtins.display = functools.partial(display, images=images)
         sys.stdout.reconfigure(line_buffering=True)
         signal.signal(flush_signal, flush_streams)
         faulthandler.register(trace_signal, file=FRAMES, all_threads=False)
@@ -63,20 +70,21 @@ class RunProcess:
             os.nice(NICENESS)
             self._policy.apply()
             reseed()
-            rehearse()
+            self._rehearse()
             usage = resource.getrusage(resource.RUSAGE_SELF)
             cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
-            send_frame(FRAME_READY, READY.pack(cpu_microseconds, usage.ru_maxrss))
+            frames.send_ready(cpu_microseconds, usage.ru_maxrss)
             code, inputs, open_headroom = self._receive()
         except BaseException:
             traceback.print_exc()
             os._exit(EXIT_NOT_STARTED)
         gc.enable()
-        program = Program(code, inputs, open_headroom)
-        exit_code, error = program.run()
-        if error is not None:
-            send_frame(FRAME_ERROR, error)
-        os._exit(exit_code)
+        os._exit(Program(code, inputs, self._images, open_headroom).run())
+
+    def _rehearse(self) -> None:
+        """Does what every program's run will do, so that the pages which that writes are copied by now, while
+        nobody waits, and not after the request has arrived."""
+        Program(b"print(end='')", b"{}", self._images, lambda: None).execute()
 
     def _connect(self, token: bytes) -> None:
         """Opens this run's connections as descriptors 0 to 3, and closes all that it should not have."""
@@ -101,12 +109,6 @@ class RunProcess:
         return read_exactly(code_bytes), read_exactly(inputs_bytes), open_headroom
 
 
-def rehearse() -> None:
-    """Does what every program's run will do, so that the pages which that writes are copied by now, while
-    nobody waits, and not after the request has arrived."""
-    Program(b"print(end='')", b"{}", lambda: None).execute()
-
-
 def read_exactly(count: int) -> bytes:
     """Reads `count` bytes of the request. Raises EOFError when the service closes first."""
     received = bytearray(count)
@@ -117,16 +119,6 @@ def read_exactly(count: int) -> bytes:
             raise EOFError("the service closed the connection")
         view = view[length:]
     return bytes(received)
-
-
-def send_frame(kind: int, payload: bytes) -> None:
-    """Sends one frame; a program that closed or filled the connection only loses its own report."""
-    try:
-        view = memoryview(FRAME.pack(kind, len(payload)) + payload)
-        while view:
-            view = view[os.write(FRAMES, view) :]
-    except OSError:
-        pass
 
 
 def flush_streams(_signal: int, _frame: types.FrameType | None) -> None:

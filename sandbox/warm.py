@@ -7,6 +7,8 @@ import os
 import sys
 import threading
 
+from . import explain
+
 MALLOPT_ARENA_MAX = -8
 MADV_COLLAPSE = 25
 HUGE_PAGE_BYTES = 2 << 20
@@ -45,7 +47,12 @@ def import_libraries(matplotlib_folder: str) -> None:
     # Its own OpenBLAS otherwise spins for ever when memory is refused while it loads.
     import scipy.linalg  # noqa: F401
 
-    pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}).groupby("b").sum().to_string()
+    frame = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    frame.groupby("b").sum().to_string()
+    frame._repr_html_()
+    frame.plot()
+    sys.modules["matplotlib.pyplot"].close("all")
+    explain.importable_names()
     _stock_closures()
 
 

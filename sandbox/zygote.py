@@ -151,15 +151,18 @@ def main() -> None:
     register_at_fork, os.register_at_fork = os.register_at_fork, lambda **_: None
     own_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [*configuration["importFrom"], own_parent]
-    from _codecell import devnull, warm
+    from _codecell import warm
 
     kept_arenas = warm.reserve_small_object_memory()
     # Before the libraries: what every run executes then lies close together, on few pages.
     from _codecell.run import RunProcess
 
     warm.import_libraries(configuration["matplotlibFolder"])
-    devnull.install()
-    run = RunProcess(configuration, FLUSH_SIGNAL, TRACE_SIGNAL)
+    from _codecell import figures
+
+    images = figures.Images()
+    figures.install(images)
+    run = RunProcess(configuration, images, FLUSH_SIGNAL, TRACE_SIGNAL)
     sys.path.remove(own_parent)
     os.register_at_fork = register_at_fork
     warm.settle(kept_arenas)

@@ -7,6 +7,11 @@
 import type { Execution } from '../sandbox/execution.ts';
 import type { Run, RunError, RunLimits, RunStatus } from './run.ts';
 
+const TIME_HINT =
+  'Do less work in one run, or ask for more time: timeout_ms may be up to 30000. What was printed is kept.';
+const OUTPUT_HINT =
+  'The first 1 MiB of each stream is kept: print a summary, or the last expression as the value.';
+
 /** The finished Run of an execution. `queueMs` is the time it waited for a slot. */
 export function finishedRun(
   start: { id: string; createdAt: Date; limits: RunLimits },
@@ -46,13 +51,16 @@ function outcomeOf(execution: Execution, limits: RunLimits): { status: RunStatus
       const message = `The run was stopped after ${limits.timeout_ms} ms.`;
       return {
         status: 'timed_out',
-        error: { ...plainError('TimedOut', message), line: execution.stoppedAtLine },
+        error: { ...plainError('TimedOut', message), line: execution.stoppedAtLine, hint: TIME_HINT },
       };
     }
     case 'output':
       return {
         status: 'output_exceeded',
-        error: plainError('OutputExceeded', 'The run wrote more than 16 MiB of output and was stopped.'),
+        error: {
+          ...plainError('OutputExceeded', 'The run wrote more than 16 MiB of output and was stopped.'),
+          hint: OUTPUT_HINT,
+        },
       };
     case null:
       return outcomeOfEnding(execution);

@@ -107,49 +107,6 @@ export function encodeRequestHeader(request: {
   return header;
 }
 
-const FRAME_HEADER_BYTES = 5;
-const FRAME_KINDS = { 1: 'ready', 2: 'error' } as const;
-export type FrameKind = (typeof FRAME_KINDS)[keyof typeof FRAME_KINDS];
-/** The largest payload that is read into memory, by kind. */
-const FRAME_BYTES_MAX: Record<FrameKind, number> = { ready: 16, error: 1 << 20 };
-/** What the fault handler writes at the deadline fits in this; it is not framed. */
-const TAIL_BYTES_MAX = 64 << 10;
-
-/**
- * Splits a run's frame connection into frames. From the first bytes that are no frame it keeps only the last
- * 64 KiB, in which the line that was running at the deadline may stand.
- */
-export class FrameReader {
-  #pending: Buffer = Buffer.alloc(0);
-  #broken = false;
-
-  /** Takes more bytes and yields the frames that are complete. */
-  *read(chunk: Buffer): Generator<{ kind: FrameKind; payload: Buffer }> {
-    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
-    while (!this.#broken && this.#pending.length >= FRAME_HEADER_BYTES) {
-      const kind = FRAME_KINDS[this.#pending.readUInt8(0) as keyof typeof FRAME_KINDS];
-      const length = this.#pending.readUInt32LE(1);
-      if (kind === undefined || length > FRAME_BYTES_MAX[kind]) {
-        this.#broken = true;
-      } else if (this.#pending.length >= FRAME_HEADER_BYTES + length) {
-        const payload = this.#pending.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + length);
-        this.#pending = this.#pending.subarray(FRAME_HEADER_BYTES + length);
-        yield { kind, payload };
-      } else {
-        return;
-      }
-    }
-    if (this.#broken && this.#pending.length > TAIL_BYTES_MAX) {
-      this.#pending = Buffer.from(this.#pending.subarray(-TAIL_BYTES_MAX));
-    }
-  }
-
-  /** What came after the last complete frame. */
-  get tail(): string {
-    return this.#pending.subarray(-TAIL_BYTES_MAX).toString('latin1');
-  }
-}
-
 /** How a process ended, from the status that wait4 gives. */
 export function decodeWaitStatus(status: number): { code: number } | { signalNumber: number } {
   const signalNumber = status & 0x7f;

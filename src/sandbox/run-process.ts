@@ -9,19 +9,17 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { Ending, Execution, ExecutionRequest, StopReason } from './execution.ts';
+import { type Frame, FrameReader } from './frames.ts';
 import { OUTPUT_WRITTEN_BYTES_MAX, OutputCapture } from './output.ts';
-import {
-  type ConnectionKind,
-  decodeWaitStatus,
-  encodeRequestHeader,
-  FrameReader,
-  type Report,
-} from './protocol.ts';
-import { parseErrorFrame } from './reported.ts';
+import { type ConnectionKind, decodeWaitStatus, encodeRequestHeader, type Report } from './protocol.ts';
+import { parseErrorFrame, parseValueFrame, ReportedImages } from './reported.ts';
 import type { Zygote } from './zygote.ts';
 
 type Exited = Extract<Report, { operation: 'exited' }>;
 
+const READY_BYTES = 16;
+/** All images, the value and the error fit in this twice over; who sends more is no longer listened to. */
+const FRAME_BYTES_MAX = 96 << 20;
 /** How long output may still arrive after the process is gone; it is all in socket buffers by then. */
 const DRAIN_MS_MAX = 2000;
 /** The zygote ends a run at its deadline; this much later the service ends the zygote. */
@@ -56,7 +54,10 @@ export class RunProcess {
   readonly #stderr = new OutputCapture();
   readonly #frames = new FrameReader();
   #openStreams = 3;
+  readonly #images = new ReportedImages();
   #errorFrame: Buffer | null = null;
+  #valueFrame: Buffer | null = null;
+  #frameBytes = 0;
   #stopped: StopReason | null = null;
   #exited: Exited | null = null;
   #started: { at: Date; atMs: number } | null = null;
@@ -156,17 +157,32 @@ export class RunProcess {
   }
 
   #takeFrames(chunk: Buffer): void {
-    for (const { kind, payload } of this.#frames.read(chunk)) {
-      if (kind === 'error') {
-        this.#errorFrame = payload;
-      } else if (!this.ready && payload.length === 16) {
-        this.#baseline = {
-          cpuMicroseconds: Number(payload.readBigUInt64LE(0)),
-          peakMemoryKb: Number(payload.readBigUInt64LE(8)),
-        };
-        this.ready = true;
-        this.#onReady();
-      }
+    this.#frameBytes += chunk.length;
+    if (this.#frameBytes > FRAME_BYTES_MAX) {
+      this.#connections.get('frames')?.destroy();
+      return;
+    }
+    for (const frame of this.#frames.read(chunk)) this.#takeFrame(frame);
+  }
+
+  #takeFrame({ kind, payload }: Frame): void {
+    if (!this.ready) {
+      // The first frame is sent before the request is read, and so by nobody but the sandbox itself.
+      if (kind !== 'ready' || payload.length !== READY_BYTES) return;
+      this.#baseline = {
+        cpuMicroseconds: Number(payload.readBigUInt64LE(0)),
+        peakMemoryKb: Number(payload.readBigUInt64LE(8)),
+      };
+      this.ready = true;
+      this.#onReady();
+    } else if (kind === 'error') {
+      this.#errorFrame = payload;
+    } else if (kind === 'value') {
+      this.#valueFrame = payload;
+    } else if (kind === 'image') {
+      this.#images.take(payload);
+    } else if (kind === 'cut') {
+      this.#images.cut = true;
     }
   }
 
@@ -182,18 +198,19 @@ export class RunProcess {
     this.#settle = null;
     const { at, atMs } = this.#started;
     const wallMs = this.#endedAtMs - atMs;
+    const reportedValue = this.#valueFrame === null ? null : parseValueFrame(this.#valueFrame);
     settle.resolve({
       ending: endingOf(this.#exited.waitStatus),
       stopped: this.#stopped,
       stdout: this.#stdout.text(),
       stderr: this.#stderr.text(),
-      value: null,
-      images: [],
+      value: reportedValue?.value ?? null,
+      images: this.#images.images,
       truncated: {
         stdout: this.#stdout.truncated,
         stderr: this.#stderr.truncated,
-        value: false,
-        images: false,
+        value: reportedValue?.cut ?? false,
+        images: this.#images.cut,
       },
       reportedError: this.#errorFrame === null ? null : parseErrorFrame(this.#errorFrame),
       stoppedAtLine: this.#stopped === 'deadline' ? runningLine(this.#frames.tail) : null,
