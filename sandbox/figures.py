@@ -232,5 +232,5 @@ def install(images: Images) -> None:
     pyplot.switch_backend("agg")
     # There is no screen to switch to; scripts that ask for one draw here all the same.
     pyplot.switch_backend = lambda newbackend: None
-    matplotlib.use = lambda backend, *, force=True: matplotlib.rcsetup.validate_backend(backend) and None
+    matplotlib.use = lambda backend, *, force=True: None
 
