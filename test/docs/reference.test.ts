@@ -1,0 +1,57 @@
+/** docs/reference: settings, errors, addresses and fields are those of the code. */
+
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { SETTINGS } from '../../src/config.ts';
+import { PROBLEMS } from '../../src/http/problems.ts';
+import { runSchema } from '../../src/http/run-schema.ts';
+import { names, readText, section, tableRows } from './markdown.ts';
+
+const http = readText('docs/reference/http.md');
+
+describe('settings.md', () => {
+  const rows = tableRows(readText('docs/reference/settings.md'));
+  const settings = Object.entries(SETTINGS);
+
+  test('has every setting, with its bounds and meaning', () => {
+    expect(rows.map(([variable, , bounds, meaning]) => [variable, bounds, meaning])).toEqual(
+      settings.map(([, { variable, bounds, description }]) => [`\`${variable}\``, bounds, description]),
+    );
+  });
+
+  test.each(settings)('has the default of %s', (name, { defaultValue }) => {
+    const cell = rows[settings.findIndex(([known]) => known === name)]?.[1];
+    const value = defaultValue();
+    if (name === 'concurrency') expect(cell).toBe('number of cores');
+    else if (name === 'dataDir') expect(resolve(names(cell)[0] ?? '')).toBe(value);
+    else if (value === undefined || String(value) === '') expect(cell).toBe('none');
+    else expect(names(cell)).toEqual([String(value)]);
+  });
+});
+
+describe('http.md', () => {
+  test('has every error code with its status', () => {
+    const rows = tableRows(section(http, '## Errors'));
+    expect(rows.map(([code, status]) => [names(code)[0], Number(status)])).toEqual(
+      Object.entries(PROBLEMS).map(([code, { status }]) => [code, status]),
+    );
+  });
+
+  test('has every field of a Run', () => {
+    const described = tableRows(section(http, '## Run')).flatMap(([field]) => names(field));
+    for (const field of Object.keys(runSchema.properties)) {
+      expect(described.some((name) => name === field || name.startsWith(`${field}.`))).toBe(true);
+    }
+  });
+
+  test('has every address that is served', () => {
+    const routes = ['execute', 'runtime', 'health', 'start-page'].map((name) =>
+      readText(`src/http/routes/${name}.ts`),
+    );
+    const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
+      [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(([, method, url]) => `${method} ${url}`),
+    );
+    const described = tableRows(section(http, '## Endpoints')).map(([call]) => names(call)[0]);
+    expect(described.sort()).toEqual(served.sort());
+  });
+});
