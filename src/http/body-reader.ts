@@ -30,29 +30,27 @@ export class BodyReader {
    * @param declaredLength The Content-Length header, where there is one.
    * @throws ServiceError `payload_too_large`, `overloaded`, or `invalid_request` when the caller stopped sending.
    */
-  read(stream: Readable, declaredLength: string | undefined): Promise<Buffer> {
-    if (Number(declaredLength ?? 0) > this.#limits.bodyBytesMax) return Promise.reject(this.#tooLarge());
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      const settle = (action: () => void) => {
-        stream.removeListener('data', onData).removeListener('end', onEnd).removeListener('close', onClose);
-        this.#totalBytes -= length;
-        action();
-      };
-      const onData = (chunk: Buffer) => {
+  async read(stream: Readable, declaredLength: string | undefined): Promise<Buffer> {
+    const { bodyBytesMax, totalBytesMax } = this.#limits;
+    if (Number(declaredLength ?? 0) > bodyBytesMax) throw this.#tooLarge();
+    // Iterating leaves no listener on the stream, whose closure would keep the chunks while the program runs.
+    const chunks: Buffer[] = [];
+    let length = 0;
+    try {
+      for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         chunks.push(chunk);
         length += chunk.length;
         this.#totalBytes += chunk.length;
-        if (length > this.#limits.bodyBytesMax) settle(() => reject(this.#tooLarge()));
-        else if (this.#totalBytes > this.#limits.totalBytesMax) settle(() => reject(tooMuchAtOnce()));
-      };
-      const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));
-      const onClose = () => settle(() => reject(incomplete()));
-      // Without a listener, the error of a connection that breaks would end the process; `close` follows it.
-      stream.on('error', () => undefined);
-      stream.on('data', onData).on('end', onEnd).on('close', onClose);
-    });
+        if (length > bodyBytesMax) throw this.#tooLarge();
+        if (this.#totalBytes > totalBytesMax) throw tooMuchAtOnce();
+      }
+      return Buffer.concat(chunks, length);
+    } catch (error) {
+      stream.resume();
+      throw error instanceof ServiceError ? error : incomplete(error);
+    } finally {
+      this.#totalBytes -= length;
+    }
   }
 
   #tooLarge(): ServiceError {
@@ -65,6 +63,7 @@ function tooMuchAtOnce(): ServiceError {
   return new ServiceError('overloaded', 'Too many large requests are arriving at once: send it again.');
 }
 
-function incomplete(): ServiceError {
-  return new ServiceError('invalid_request', 'The connection was closed before the body was complete.');
+function incomplete(cause: unknown): ServiceError {
+  const detail = 'The connection was closed before the body was complete.';
+  return new ServiceError('invalid_request', detail, { cause });
 }
