@@ -7,10 +7,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { Floor } from './floor.ts';
 import { BenchedService } from './service.ts';
 import { percentile } from './statistics.ts';
-
-const CODE = 'print(1)';
-const ROUNDS = 25;
-const RUNS_PER_ROUND = 20;
+import { WORKLOADS, type Workload } from './workloads.ts';
 
 /** Times of single runs, and the time in which all of them were done, in milliseconds. */
 interface Measurement {
@@ -18,40 +15,30 @@ interface Measurement {
   elapsedMs: number;
 }
 
-/** Runs the benchmark and prints its table. Answers the exit code. */
-export async function bench(_args: string[]): Promise<number> {
+interface Contest {
+  floors: Floor[];
+  service: BenchedService;
+}
+
+/** Runs the benchmark, or the workloads that are named, and prints its table. Answers the exit code. */
+export async function bench(names: string[]): Promise<number> {
+  const chosen = WORKLOADS.filter(({ name }) => names.length === 0 || names.includes(name));
+  if (chosen.length === 0) {
+    process.stderr.write(`codecell: workloads are ${WORKLOADS.map(({ name }) => name).join(', ')}\n`);
+    return 2;
+  }
   const cores = availableParallelism();
   const floors = await Promise.all(Array.from({ length: cores }, () => Floor.start()));
   const service = await BenchedService.start();
   try {
-    const print = (line = ''): void => void process.stdout.write(`${line}\n`);
-    print(`${CODE} on ${cores} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`);
-    print(
-      `${ROUNDS} alternating rounds of ${RUNS_PER_ROUND} runs per caller; floor = bare fork with the three libraries`,
-    );
-    print();
-    print('concurrency            p50 ms    p99 ms    runs/s');
-    for (const concurrency of cores === 1 ? [1] : [1, cores]) {
-      const floor: Measurement = { samplesMs: [], elapsedMs: 0 };
-      const http: Measurement = { samplesMs: [], elapsedMs: 0 };
-      const floorCaller = (caller: number) => floors[caller]!.run(CODE, RUNS_PER_ROUND);
-      const httpCaller = async (): Promise<number[]> => {
-        const samplesMs: number[] = [];
-        for (let count = 0; count < RUNS_PER_ROUND; count++) samplesMs.push(await service.execute(CODE));
-        return samplesMs;
-      };
-      await measure({ samplesMs: [], elapsedMs: 0 }, concurrency, httpCaller);
-      for (let round = 0; round < ROUNDS; round++) {
-        await measure(floor, concurrency, floorCaller);
-        await measure(http, concurrency, httpCaller);
+    print(`${cores} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`);
+    print('Rounds of both alternate. floor = bare fork of an interpreter with numpy, pandas and matplotlib');
+    for (const workload of chosen) {
+      print(`\n${workload.name}: ${workload.what}`);
+      print('callers                   p50 ms    p99 ms    runs/s');
+      for (const callers of workload.inParallel && cores > 1 ? [1, cores] : [1]) {
+        await compare(workload, callers, { floors, service });
       }
-      print(row(`${concurrency}  floor`, floor));
-      print(row(`${concurrency}  HTTP`, http));
-      const latency = percentile(http.samplesMs, 0.5) / percentile(floor.samplesMs, 0.5);
-      const throughput = rate(http) / rate(floor);
-      print(
-        `${concurrency}  HTTP / floor      ${latency.toFixed(2).padStart(6)}              ${throughput.toFixed(2).padStart(6)}`,
-      );
     }
     return 0;
   } finally {
@@ -60,13 +47,36 @@ export async function bench(_args: string[]): Promise<number> {
   }
 }
 
+async function compare(workload: Workload, callers: number, { floors, service }: Contest): Promise<void> {
+  const { code, floorCode, rounds, runsPerRound } = workload;
+  const floorCaller = (caller: number) => floors[caller]!.run(floorCode, runsPerRound);
+  const httpCaller = async (): Promise<number[]> => {
+    const samplesMs: number[] = [];
+    for (let count = 0; count < runsPerRound; count++) samplesMs.push(await service.execute(code));
+    return samplesMs;
+  };
+  const floor: Measurement = { samplesMs: [], elapsedMs: 0 };
+  const http: Measurement = { samplesMs: [], elapsedMs: 0 };
+  await measure({ samplesMs: [], elapsedMs: 0 }, callers, httpCaller);
+  for (let round = 0; round < rounds; round++) {
+    await measure(floor, callers, floorCaller);
+    await measure(http, callers, httpCaller);
+  }
+  const latency = percentile(http.samplesMs, 0.5) / percentile(floor.samplesMs, 0.5);
+  print(row(`${callers}  floor`, floor));
+  print(row(`${callers}  HTTP`, http));
+  print(
+    `${`${callers}  HTTP / floor`.padEnd(22)} ${latency.toFixed(2).padStart(8)}            ${(rate(http) / rate(floor)).toFixed(2).padStart(8)}`,
+  );
+}
+
 async function measure(
   into: Measurement,
-  concurrency: number,
+  callers: number,
   caller: (index: number) => Promise<number[]>,
 ): Promise<void> {
   const startMs = performance.now();
-  const samples = await Promise.all(Array.from({ length: concurrency }, (_, index) => caller(index)));
+  const samples = await Promise.all(Array.from({ length: callers }, (_, index) => caller(index)));
   into.elapsedMs += performance.now() - startMs;
   into.samplesMs.push(...samples.flat());
 }
@@ -77,8 +87,10 @@ function rate({ samplesMs, elapsedMs }: Measurement): number {
 
 function row(name: string, measurement: Measurement): string {
   const { samplesMs } = measurement;
-  const columns = [percentile(samplesMs, 0.5), percentile(samplesMs, 0.99)].map((ms) =>
-    ms.toFixed(2).padStart(8),
-  );
-  return `${name.padEnd(20)} ${columns.join('  ')}  ${rate(measurement).toFixed(0).padStart(8)}`;
+  const columns = [0.5, 0.99].map((share) => percentile(samplesMs, share).toFixed(2).padStart(8));
+  return `${name.padEnd(22)} ${columns.join('  ')}  ${rate(measurement).toFixed(0).padStart(8)}`;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
