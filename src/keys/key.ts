@@ -1,38 +1,15 @@
-/** A key of the API, as the service knows it. Its secret is not part of it: only a hash of that is ever stored. */
+import type { Key, KeyState } from '../store/key-record.ts';
 
-export const ROLES = ['admin', 'user'] as const;
+export {
+  KEY_STATES,
+  type Key,
+  type KeyLimits,
+  type KeyState,
+  ROLES,
+  type Role,
+} from '../store/key-record.ts';
 
-export type Role = (typeof ROLES)[number];
-
-export interface Key {
-  id: string;
-  name: string;
-  team: string | null;
-  /** An admin key may call everything; a user key what runs programs and shows its own. */
-  role: Role;
-  limits: KeyLimits;
-  createdAt: Date;
-  /** From this moment on the key is refused. */
-  expiresAt: Date | null;
-  /** Since this moment the key is refused for good. */
-  revokedAt: Date | null;
-  lastUsedAt: Date | null;
-}
-
-/** The contract's limits of a key, by their names there. An absent limit is unlimited. */
-export interface KeyLimits {
-  requests_per_minute?: number;
-  burst?: number;
-  concurrency?: number;
-  cpu_seconds_per_day?: number;
-  max_timeout_ms?: number;
-  max_memory_mb?: number;
-  max_queued_jobs?: number;
-}
-
-export type KeyState = 'active' | 'expired' | 'revoked';
-
-/** Derived from the times, so that a key expires without anybody writing it down. */
+/** Whether a key is let in at this moment; revoked stays revoked. */
 export function keyState(key: Pick<Key, 'expiresAt' | 'revokedAt'>, nowMs: number): KeyState {
   if (key.revokedAt !== null) return 'revoked';
   return key.expiresAt !== null && key.expiresAt.getTime() <= nowMs ? 'expired' : 'active';

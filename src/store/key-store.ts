@@ -1,5 +1,5 @@
 import type { Kysely, Selectable } from 'kysely';
-import type { Key, KeyLimits, Role } from '../keys/key.ts';
+import type { Key, KeyLimits, KeyState, Role } from './key-record.ts';
 import type { Database, KeysTable } from './schema.ts';
 
 /** A key together with the secret of it that was presented. */
@@ -9,6 +9,17 @@ export interface FoundKey {
   secretHash: string;
   /** From this moment on this secret is refused, whatever its key says. */
   secretExpiresAt: Date | null;
+}
+
+/** Which keys are listed. */
+export interface KeySelection {
+  team?: string | undefined;
+  state?: KeyState | undefined;
+  /** Only keys that were made before the one of this id. */
+  beforeId?: string | undefined;
+  limit: number;
+  /** The moment that decides which keys have expired. */
+  nowMs: number;
 }
 
 /** Keys in the database. */
@@ -32,6 +43,36 @@ export class KeyStore {
     return { key: toKey(row), secretHash: row.secret_hash, secretExpiresAt: toDate(row.secret_expires_at) };
   }
 
+  async find(id: string): Promise<Key | null> {
+    return findKey(this.#db, id);
+  }
+
+  /** Newest first: ids are sorted by the time they were made. */
+  async list({ team, state, beforeId, limit, nowMs }: KeySelection): Promise<Key[]> {
+    let query = this.#db.selectFrom('keys').selectAll().orderBy('id', 'desc').limit(limit);
+    if (team !== undefined) query = query.where('team', '=', team);
+    if (beforeId !== undefined) query = query.where('id', '<', beforeId);
+    if (state === 'revoked') query = query.where('revoked_at', 'is not', null);
+    if (state === 'expired') query = query.where('revoked_at', 'is', null).where('expires_at', '<=', nowMs);
+    if (state === 'active') {
+      query = query
+        .where('revoked_at', 'is', null)
+        .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', nowMs)]));
+    }
+    return (await query.execute()).map(toKey);
+  }
+
+  /** Which of these keys have been revoked. */
+  async revokedAmong(ids: string[]): Promise<string[]> {
+    const rows = await this.#db
+      .selectFrom('keys')
+      .where('id', 'in', ids)
+      .where('revoked_at', 'is not', null)
+      .select('id')
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
   /** Stores a new key with its first secret, of which only the hash is kept. */
   async insert(key: Key, secretHash: string): Promise<void> {
     await this.#db.transaction().execute((transaction) => insertKey(transaction, key, secretHash));
@@ -50,28 +91,109 @@ export class KeyStore {
       return true;
     });
   }
+
+  /**
+   * Changes a key in one transaction, so that two changes at once lose nothing. `change` gets the key and the number
+   * of other admin keys that are active; what it throws leaves everything as it was. Null when there is no such key.
+   */
+  async change(
+    id: string,
+    nowMs: number,
+    change: (key: Key, otherAdmins: number) => Key,
+  ): Promise<Key | null> {
+    return this.#db.transaction().execute(async (transaction) => {
+      const key = await findKey(transaction, id);
+      if (key === null) return null;
+      const changed = change(key, await otherActiveAdmins(transaction, id, nowMs));
+      const { id: _, created_at: __, last_used_at: ___, ...columns } = toRow(changed);
+      await transaction.updateTable('keys').set(columns).where('id', '=', id).execute();
+      return changed;
+    });
+  }
+
+  /**
+   * Gives a key a new secret. Its newest one works until `oldUntil`, and any older one no longer, so that at most two
+   * work. `check` gets the key; what it throws leaves everything as it was. Null when there is no such key.
+   */
+  async rotate(
+    id: string,
+    secret: { hash: string; createdAt: Date; oldUntil: Date },
+    check: (key: Key) => void,
+  ): Promise<Key | null> {
+    return this.#db.transaction().execute(async (transaction) => {
+      const key = await findKey(transaction, id);
+      if (key === null) return null;
+      check(key);
+      const createdAtMs = secret.createdAt.getTime();
+      const oldUntilMs = secret.oldUntil.getTime();
+      const secrets = transaction.deleteFrom('key_secrets').where('key_id', '=', id);
+      await secrets.where('expires_at', 'is not', null).execute();
+      if (oldUntilMs <= createdAtMs) await secrets.execute();
+      await transaction
+        .updateTable('key_secrets')
+        .set({ expires_at: oldUntilMs })
+        .where('key_id', '=', id)
+        .execute();
+      await transaction
+        .insertInto('key_secrets')
+        .values({ hash: secret.hash, key_id: id, created_at: createdAtMs, expires_at: null })
+        .execute();
+      return key;
+    });
+  }
+
+  /** Writes down when keys were last used; a time that is older than the one stored changes nothing. */
+  async markUsed(lastUsedMs: [id: string, timeMs: number][]): Promise<void> {
+    await this.#db.transaction().execute(async (transaction) => {
+      for (const [id, timeMs] of lastUsedMs) {
+        await transaction
+          .updateTable('keys')
+          .set({ last_used_at: timeMs })
+          .where('id', '=', id)
+          .where((where) => where.or([where('last_used_at', 'is', null), where('last_used_at', '<', timeMs)]))
+          .execute();
+      }
+    });
+  }
+}
+
+async function findKey(db: Kysely<Database>, id: string): Promise<Key | null> {
+  const row = await db.selectFrom('keys').selectAll().where('id', '=', id).executeTakeFirst();
+  return row === undefined ? null : toKey(row);
+}
+
+async function otherActiveAdmins(db: Kysely<Database>, id: string, nowMs: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('keys')
+    .where('role', '=', 'admin')
+    .where('id', '!=', id)
+    .where('revoked_at', 'is', null)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', nowMs)]))
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return count;
 }
 
 async function insertKey(db: Kysely<Database>, key: Key, secretHash: string): Promise<void> {
-  const createdAt = key.createdAt.getTime();
-  await db
-    .insertInto('keys')
-    .values({
-      id: key.id,
-      name: key.name,
-      team: key.team,
-      role: key.role,
-      limits: JSON.stringify(key.limits),
-      created_at: createdAt,
-      expires_at: key.expiresAt?.getTime() ?? null,
-      revoked_at: key.revokedAt?.getTime() ?? null,
-      last_used_at: key.lastUsedAt?.getTime() ?? null,
-    })
-    .execute();
+  await db.insertInto('keys').values(toRow(key)).execute();
   await db
     .insertInto('key_secrets')
-    .values({ hash: secretHash, key_id: key.id, created_at: createdAt, expires_at: null })
+    .values({ hash: secretHash, key_id: key.id, created_at: key.createdAt.getTime(), expires_at: null })
     .execute();
+}
+
+function toRow(key: Key): Selectable<KeysTable> {
+  return {
+    id: key.id,
+    name: key.name,
+    team: key.team,
+    role: key.role,
+    limits: JSON.stringify(key.limits),
+    created_at: key.createdAt.getTime(),
+    expires_at: key.expiresAt?.getTime() ?? null,
+    revoked_at: key.revokedAt?.getTime() ?? null,
+    last_used_at: key.lastUsedAt?.getTime() ?? null,
+  };
 }
 
 function toKey(row: Selectable<KeysTable>): Key {

@@ -36,6 +36,17 @@ const MIGRATIONS: Record<string, Migration> = {
       await db.schema.createIndex('key_secrets_key_id').on('key_secrets').column('key_id').execute();
     },
   },
+  '0002-limits': {
+    async up(db) {
+      await db.schema.createIndex('keys_team').on('keys').columns(['team', 'id']).execute();
+      await db.schema
+        .createTable('rate_buckets')
+        .addColumn('key_id', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('level', 'bigint', (column) => column.notNull())
+        .addColumn('at', 'bigint', (column) => column.notNull())
+        .execute();
+    },
+  },
 };
 
 /** Where Kysely's migrator writes down what it has applied. */

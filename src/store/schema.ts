@@ -3,6 +3,7 @@
 export interface Database {
   keys: KeysTable;
   key_secrets: KeySecretsTable;
+  rate_buckets: RateBucketsTable;
 }
 
 export interface KeysTable {
@@ -26,4 +27,12 @@ export interface KeySecretsTable {
   created_at: number;
   /** From this moment on the secret is refused, whatever its key says. */
   expires_at: number | null;
+}
+
+/** What is left of a key's requests per minute, so that a restart does not fill its bucket. */
+export interface RateBucketsTable {
+  key_id: string;
+  /** In 60,000ths of a request; may be below 0. At `at` the key had this much left, or more. */
+  level: number;
+  at: number;
 }
