@@ -25,6 +25,7 @@ import { Connections } from './connections.ts';
 import { type JsonBody, parseJsonBody } from './json-body.ts';
 import { checkMediaType } from './media-type.ts';
 import { problemAnswer } from './problems.ts';
+import { readQueryNumbers } from './query-numbers.ts';
 import { logRequest } from './request-log.ts';
 import { RouteTable } from './route-table.ts';
 import { toServiceError } from './to-service-error.ts';
@@ -167,6 +168,10 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
       request.key = await options.access.check(request, config.access ?? 'admin');
     }
     if (schema?.body !== undefined) checkMediaType(request.headers);
+  });
+
+  app.addHook('preValidation', async (request) => {
+    readQueryNumbers(request.query, request.routeOptions.schema?.querystring);
   });
 }
 

@@ -31,7 +31,13 @@ function fieldError(error: FastifySchemaValidationError, part: string, fields: s
     case 'required':
       return { path: `${path}/${escapePointer(String(params.missingProperty))}`, message: 'is required' };
     case 'type':
-      return { path, message: wrongType(String(params.type), path) };
+      return { path, message: wrongType([params.type].flat().map(String), path, part) };
+    case 'enum':
+      return { path, message: `must be one of ${[params.allowedValues].flat().join(', ')}` };
+    case 'minLength':
+      return { path, message: `must have at least ${characters(params.limit)}` };
+    case 'maxLength':
+      return { path, message: `must have at most ${characters(params.limit)}` };
     case 'minimum':
       return { path, message: `must be at least ${params.limit}` };
     case 'maximum':
@@ -49,18 +55,26 @@ function unknownField(name: string, part: string, fields: string[]): string {
   return `is not a ${kind} of this endpoint: ${remedy}`;
 }
 
-function wrongType(expected: string, path: string): string {
+function characters(count: unknown): string {
+  return count === 1 ? '1 character' : `${count} characters`;
+}
+
+function wrongType(expected: string[], path: string, part: string): string {
   if (path === '') return 'The body must be a JSON object.';
-  switch (expected) {
+  if (part === 'querystring') {
+    return expected[0] === 'integer' ? 'must be a whole number' : 'must be given once';
+  }
+  const orNull = expected.includes('null') ? ' or null' : '';
+  switch (expected[0]) {
     case 'integer':
-      return 'must be a whole number, without quotes';
+      return `must be a whole number${orNull}, without quotes`;
     case 'number':
-      return 'must be a number, without quotes';
+      return `must be a number${orNull}, without quotes`;
     case 'string':
-      return 'must be a string';
+      return `must be a string${orNull}`;
     case 'object':
-      return 'must be an object';
+      return `must be an object${orNull}`;
     default:
-      return `must be of type ${expected}`;
+      return `must be of type ${expected.join(' or ')}`;
   }
 }
