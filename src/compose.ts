@@ -26,6 +26,8 @@ import { OperatorError } from './shared/errors.ts';
 import { openDatabase } from './store/database.ts';
 import { KeyStore } from './store/key-store.ts';
 import type { Database } from './store/schema.ts';
+import { UsageStore } from './store/usage-store.ts';
+import { UsageRecorder } from './usage/recorder.ts';
 import { readVersion } from './version.ts';
 
 const TIMEOUTS: Omit<ServerTimeouts, 'idleMs'> = {
@@ -40,6 +42,9 @@ const BODIES: BodyLimits = { bodyBytesMax: 16 * 2 ** 20, totalBytesMax: 256 * 2 
 
 /** Bytes that waiting requests may hold together. */
 const QUEUE_BYTES_MAX = 256 * 2 ** 20;
+
+const nobody = (): void => undefined;
+const NOBODY = { ran: nobody, refused: nobody, stored: nobody };
 
 /** How long a shutdown waits for callers to take their last answers, in milliseconds. */
 const LAST_ANSWERS_MS = 5000;
@@ -86,10 +91,14 @@ export async function startService(config: Config, options: ServiceOptions = {})
   // Whoever awaits it below handles its error; until then it is not an unhandled one.
   sandboxStarted.catch(() => undefined);
   let opened: Kysely<Database> | undefined;
+  let usage: UsageRecorder | undefined;
   try {
     const db = await openDatabase(config.dataDir);
     opened = db;
     const keys = new KeyStore(db);
+    const usageStore = new UsageStore(db);
+    usage = await UsageRecorder.open({ store: usageStore, clock: systemClock, logger, observer: NOBODY });
+    const recorder = usage;
     const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
     const { app, connections } = createApp({
       logger,
@@ -108,9 +117,12 @@ export async function startService(config: Config, options: ServiceOptions = {})
       closing: () => !admission.open,
     });
     await addOpenApi(app, version);
-    executeRoute(app, { runs: new SynchronousRuns({ sandbox, admission, clock: systemClock }), memoryMbMax });
+    executeRoute(app, {
+      runs: new SynchronousRuns({ sandbox, admission, usage, clock: systemClock }),
+      memoryMbMax,
+    });
     runtimeRoute(app, { runtime, memoryMbMax });
-    healthRoutes(app, { isReady: () => admission.open && sandbox.ready });
+    healthRoutes(app, { isReady: () => admission.open && sandbox.ready && recorder.writable });
     openApiRoute(app);
     startPageRoute(app, { version });
     await app.ready();
@@ -132,6 +144,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
         app.server.closeAllConnections();
         await app.close();
         await sandbox.stop();
+        await recorder.close();
         await db.destroy();
       },
     };
@@ -139,6 +152,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     // A sandbox that is still starting cannot be stopped: it would go on.
     await sandboxStarted.catch(() => undefined);
     await sandbox.stop();
+    await usage?.close();
     await opened?.destroy();
     throw error;
   }

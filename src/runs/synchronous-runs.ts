@@ -2,7 +2,9 @@ import { type ExecutionRequest, type Sandbox, SandboxFaultError } from '../sandb
 import type { Clock } from '../shared/clock.ts';
 import { ServiceError } from '../shared/errors.ts';
 import { newRunId } from '../shared/ids.ts';
+import type { UsageRecorder } from '../usage/recorder.ts';
 import type { Admission } from './admission.ts';
+import { chargeOf } from './charge.ts';
 import { finishedRun } from './outcome.ts';
 import type { Run } from './run.ts';
 
@@ -15,24 +17,43 @@ export interface RunContext {
   signal: AbortSignal;
 }
 
-/** Runs programs whose callers wait for the answer: admission, sandbox, outcome. Nothing of it is stored. */
+/** Runs programs whose callers wait for the answer: admission, sandbox, outcome. Nothing but its usage is stored. */
 export class SynchronousRuns {
   readonly #sandbox: Sandbox;
   readonly #admission: Admission;
+  readonly #usage: Pick<UsageRecorder, 'record' | 'writable'>;
   readonly #clock: Clock;
 
-  constructor(options: { sandbox: Sandbox; admission: Admission; clock: Clock }) {
+  constructor(options: {
+    sandbox: Sandbox;
+    admission: Admission;
+    usage: Pick<UsageRecorder, 'record' | 'writable'>;
+    clock: Clock;
+  }) {
     this.#sandbox = options.sandbox;
     this.#admission = options.admission;
+    this.#usage = options.usage;
     this.#clock = options.clock;
   }
 
   /**
-   * Runs one program to its end, whatever that is.
+   * Runs one program to its end, whatever that is, and charges it. Who gets a Run has been charged for it, and who gets
+   * an error has not.
    * @throws ServiceError `overloaded`, `shutting_down`, or `internal` for a fault of the service; the signal's reason
    * when the caller has gone before the start.
    */
   async run(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
+    if (!this.#usage.writable) throw notCharged('is not run', undefined);
+    const run = await this.#execute(request, { keyId, bytes, signal });
+    try {
+      await this.#usage.record(chargeOf(keyId, request, run));
+    } catch (error) {
+      throw notCharged('was run, and its answer is withheld', error);
+    }
+    return run;
+  }
+
+  async #execute(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
     const id = newRunId();
     const createdAt = new Date(this.#clock.now());
     const arrivedMs = this.#clock.monotonicMs();
@@ -48,6 +69,14 @@ export class SynchronousRuns {
       slot.release();
     }
   }
+}
+
+function notCharged(what: string, cause: unknown): ServiceError {
+  return new ServiceError(
+    'internal',
+    `The service cannot store usage at the moment, so the program ${what}. Nothing was charged and the request can be sent again.`,
+    { internal: 'usage could not be stored', cause },
+  );
 }
 
 function lostRun(fault: SandboxFaultError): ServiceError {

@@ -5,9 +5,15 @@
  * Concurrency: the driver is synchronous and owns one connection, which a transaction keeps to itself until its
  * end; everybody else waits in line. Other processes on the same file (`codecell keys` while the service runs)
  * are kept apart by WAL and `BEGIN IMMEDIATE`: a transaction takes the write lock at its start, so it never fails
- * half-way because another one wrote in between. It waits for that lock at most BUSY_TIMEOUT_MS.
+ * half-way because another one wrote in between. It waits for that lock at most BUSY_TIMEOUT_MS. SQLite itself would
+ * wait on the one thread that everything runs on; the driver asks again instead, and lets others have the connection
+ * meanwhile, since reading goes on while another process writes.
  *
- * Durability: synchronous=FULL, so that what was committed survives a loss of power.
+ * Durability: synchronous=FULL, so that what was committed survives a loss of power; but see `quick-transaction.ts`,
+ * whose `set synchronous_commit`, in PostgreSQL's words, chooses between FULL and NORMAL here.
+ *
+ * Failure: a full disk fails the statement or the commit, and undoes the transaction. What was committed before is
+ * in the write-ahead log and is not touched by it.
  */
 
 import { chmodSync, closeSync, openSync } from 'node:fs';
@@ -27,6 +33,18 @@ import {
 } from 'kysely';
 
 const BUSY_TIMEOUT_MS = 10_000;
+
+/** The longest pause before the write lock is asked for again; the first ones are shorter. */
+const BUSY_PAUSE_MS_MAX = 25;
+
+/** SQLite's result code for a lock that another process holds; extended codes have it in their low byte. */
+const SQLITE_BUSY = 5;
+
+/** What durability is asked for with, and SQLite's name for it. */
+const SYNCHRONOUS: Record<string, 'FULL' | 'NORMAL'> = {
+  'set synchronous_commit = on': 'FULL',
+  'set synchronous_commit = off': 'NORMAL',
+};
 
 /** Prepared statements kept; the service has a few dozen different ones. */
 const STATEMENTS_MAX = 200;
@@ -82,21 +100,18 @@ class NodeSqliteDriver implements Driver {
       timeout: BUSY_TIMEOUT_MS,
       enableForeignKeyConstraints: true,
     });
-    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    this.#connection = new NodeSqliteConnection(database);
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0');
+    this.#connection = new NodeSqliteConnection(database, (pauseMs) => this.#letOthers(pauseMs));
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
     if (this.#connection === undefined) throw new Error('The database is closed.');
-    if (this.#busy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#busy = true;
+    await this.#takeTurn();
     return this.#connection;
   }
 
   async releaseConnection(): Promise<void> {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#busy = false;
+    this.#endTurn();
   }
 
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
@@ -107,13 +122,31 @@ class NodeSqliteDriver implements Driver {
     await connection.executeQuery(CompiledQuery.raw('COMMIT'));
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('ROLLBACK'));
+  async rollbackTransaction(): Promise<void> {
+    this.#connection?.rollBack();
   }
 
   async destroy(): Promise<void> {
     this.#connection?.close();
     this.#connection = undefined;
+  }
+
+  async #takeTurn(): Promise<void> {
+    if (this.#busy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#busy = true;
+  }
+
+  #endTurn(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#busy = false;
+  }
+
+  /** Gives the connection away for a while, and waits for the next turn. */
+  async #letOthers(pauseMs: number): Promise<void> {
+    this.#endTurn();
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    await this.#takeTurn();
   }
 }
 
@@ -127,12 +160,42 @@ class NodeSqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync;
   /** By their text, least recently used first. Preparing costs more than running a look-up by key. */
   readonly #prepared = new Map<string, Prepared>();
+  readonly #letOthers: (pauseMs: number) => Promise<void>;
+  #synchronous: 'FULL' | 'NORMAL' = 'FULL';
 
-  constructor(database: DatabaseSync) {
+  /** @param letOthers Gives the connection to whoever waits for it, and comes back after a pause. */
+  constructor(database: DatabaseSync, letOthers: (pauseMs: number) => Promise<void>) {
     this.#database = database;
+    this.#letOthers = letOthers;
   }
 
+  /** Waits while another process holds the write lock; within a transaction that cannot be, since it has the lock. */
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const deadlineMs = performance.now() + BUSY_TIMEOUT_MS;
+    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, BUSY_PAUSE_MS_MAX)) {
+      try {
+        return this.#execute(query);
+      } catch (error) {
+        if (!isBusy(error) || this.#database.isTransaction || performance.now() >= deadlineMs) throw error;
+      }
+      const wanted = this.#synchronous;
+      this.#setSynchronous('FULL');
+      await this.#letOthers(pauseMs);
+      this.#setSynchronous(wanted);
+    }
+  }
+
+  /** Undoes the transaction, unless SQLite has done so already, as it does when the disk is full. */
+  rollBack(): void {
+    if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+  }
+
+  #execute<Row>(query: CompiledQuery): QueryResult<Row> {
+    const synchronous = SYNCHRONOUS[query.sql];
+    if (synchronous !== undefined) {
+      this.#setSynchronous(synchronous);
+      return { rows: [] };
+    }
     const { statement, returnsRows } = this.#prepare(query.sql);
     const parameters = query.parameters as SQLInputValue[];
     if (returnsRows) return { rows: statement.all(...parameters) as Row[] };
@@ -150,6 +213,13 @@ class NodeSqliteConnection implements DatabaseConnection {
     this.#database.close();
   }
 
+  /** Takes 1 µs. A prepared statement would not do: SQLite reads this pragma when it prepares it. */
+  #setSynchronous(level: 'FULL' | 'NORMAL'): void {
+    if (level === this.#synchronous) return;
+    this.#database.exec(`PRAGMA synchronous = ${level}`);
+    this.#synchronous = level;
+  }
+
   #prepare(sql: string): Prepared {
     let prepared = this.#prepared.get(sql);
     if (prepared === undefined) {
@@ -164,4 +234,9 @@ class NodeSqliteConnection implements DatabaseConnection {
     }
     return prepared;
   }
+}
+
+function isBusy(error: unknown): boolean {
+  const { errcode } = error as { errcode?: number };
+  return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY;
 }

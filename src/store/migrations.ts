@@ -6,7 +6,7 @@
  * back one version is possible wherever it is safe.
  */
 
-import { type Kysely, sql } from 'kysely';
+import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import { type Migration, type MigrationProvider, Migrator } from 'kysely/migration';
 import { OperatorError } from '../shared/errors.ts';
 import type { Database } from './schema.ts';
@@ -47,7 +47,43 @@ const MIGRATIONS: Record<string, Migration> = {
         .execute();
     },
   },
+  '0003-usage': {
+    async up(db) {
+      await withCharge(
+        db.schema
+          .createTable('usage_runs')
+          .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+          .addColumn('key_id', 'text', (column) => column.notNull())
+          .addColumn('status', 'text', (column) => column.notNull())
+          .addColumn('ended_at', 'bigint', (column) => column.notNull()),
+      ).execute();
+      await withCharge(
+        db.schema
+          .createTable('usage_hours')
+          .addColumn('hour', 'bigint', (column) => column.notNull())
+          .addColumn('key_id', 'text', (column) => column.notNull())
+          .addColumn('outcome', 'text', (column) => column.notNull())
+          .addColumn('count', 'bigint', (column) => column.notNull())
+          .addPrimaryKeyConstraint('usage_hours_key', ['hour', 'key_id', 'outcome']),
+      ).execute();
+      // For the hours of one key. An hour that is added to leaves it alone.
+      await db.schema
+        .createIndex('usage_hours_by_key')
+        .on('usage_hours')
+        .columns(['key_id', 'hour'])
+        .execute();
+    },
+  },
 };
+
+const CHARGE = ['queue_ms', 'wall_ms', 'cpu_ms', 'memory_mb_ms', 'bytes_in', 'bytes_out', 'images'];
+
+function withCharge<Table extends string>(table: CreateTableBuilder<Table, string>) {
+  return CHARGE.reduce<CreateTableBuilder<Table, string>>(
+    (builder, name) => builder.addColumn(name, 'bigint', (column) => column.notNull()),
+    table,
+  );
+}
 
 /** Where Kysely's migrator writes down what it has applied. */
 const APPLIED_TABLE = 'kysely_migration';

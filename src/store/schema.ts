@@ -4,6 +4,8 @@ export interface Database {
   keys: KeysTable;
   key_secrets: KeySecretsTable;
   rate_buckets: RateBucketsTable;
+  usage_runs: UsageRunsTable;
+  usage_hours: UsageHoursTable;
 }
 
 export interface KeysTable {
@@ -35,4 +37,35 @@ export interface RateBucketsTable {
   /** In 60,000ths of a request; may be below 0. At `at` the key had this much left, or more. */
   level: number;
   at: number;
+}
+
+/** What a run or many are charged with. All are integers, so that sums are exact in any order. */
+export interface ChargeColumns {
+  queue_ms: number;
+  wall_ms: number;
+  cpu_ms: number;
+  /** `memory_mb` in force × `wall_ms`. */
+  memory_mb_ms: number;
+  bytes_in: number;
+  bytes_out: number;
+  images: number;
+}
+
+/** One ended run. Kept for a day. */
+export interface UsageRunsTable extends ChargeColumns {
+  /** Ids sort by the time they were made, so old ones go by id. */
+  id: string;
+  key_id: string;
+  status: string;
+  ended_at: number;
+}
+
+/** What the runs and refusals of one key within one hour add up to, by outcome. */
+export interface UsageHoursTable extends ChargeColumns {
+  /** Start of the hour. */
+  hour: number;
+  key_id: string;
+  /** Status of an ended run, or code of a refusal. */
+  outcome: string;
+  count: number;
 }

@@ -1,0 +1,237 @@
+/**
+ * Writes down usage before answers are sent, and knows what each key has used today.
+ *
+ * Algorithm: what is to be recorded is collected, and written in one transaction as soon as the one before has ended:
+ * a lone run is written at once, and a hundred that end together share a commit. Refusals go along with runs; without
+ * any they are written at most every `refusalPauseMs`, since nothing else bounds how many there are.
+ *
+ * Failure: a transaction that fails has charged nothing. Its runs are rejected and its refusals kept for the next one.
+ * From then on `writable` is false and the database is tried every `probeMs`, until it takes a write again. While
+ * another process holds the write lock, all that is asked for waits (see dialect.ts).
+ */
+
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/logger.ts';
+import { HOUR_MS, hourOf, type Refusals, type RunCharge, type UsageStore } from '../store/usage-store.ts';
+import type { CpuUsage } from './cpu-usage.ts';
+import type { RefusalCode, RefusalRecorder } from './refusals.ts';
+
+export interface UsageRecorderOptions {
+  store: UsageStore;
+  clock: Clock;
+  logger: Logger;
+  observer: UsageObserver;
+  /** Least time between two transactions that hold refusals alone, in milliseconds. */
+  refusalPauseMs?: number;
+  /** Time between two attempts to write to a database that did not take a write, in milliseconds. */
+  probeMs?: number;
+  /** Time between two looks for what is too old to be kept, in milliseconds. */
+  purgeMs?: number;
+}
+
+/** Who wants to know of what is recorded: the metrics. */
+export interface UsageObserver {
+  ran(charge: RunCharge): void;
+  refused(code: RefusalCode): void;
+  /** A transaction that ended well after this time. */
+  stored(durationMs: number): void;
+}
+
+interface PendingRun {
+  charge: RunCharge;
+  resolve: () => void;
+  reject: (error: unknown) => void;
+}
+
+const DAY_MS = 24 * HOUR_MS;
+
+export class UsageRecorder implements CpuUsage, RefusalRecorder {
+  readonly #options: Required<UsageRecorderOptions>;
+  readonly #cpuMsToday = new Map<string, number>();
+  #today: number;
+  #runs: PendingRun[] = [];
+  /** By key, hour and code. */
+  #refusals = new Map<string, Refusals>();
+  #writing: Promise<void> | null = null;
+  /** The transaction that is on its way, or was last. */
+  #batch: Promise<void> = Promise.resolve();
+  #refusalTimer: NodeJS.Timeout | undefined;
+  #refusalsWrittenMs = Number.NEGATIVE_INFINITY;
+  #onRefusalsWritten: (() => void)[] = [];
+  #writable = true;
+  #probe: NodeJS.Timeout | undefined;
+  #purging: Promise<void> = Promise.resolve();
+  #purge: NodeJS.Timeout | undefined;
+
+  private constructor(options: UsageRecorderOptions) {
+    this.#options = { refusalPauseMs: 10, probeMs: 1000, purgeMs: HOUR_MS, ...options };
+    this.#today = this.#dayNow();
+  }
+
+  /** A recorder that knows what was used today before it was there. The caller must `close` it. */
+  static async open(options: UsageRecorderOptions): Promise<UsageRecorder> {
+    const recorder = new UsageRecorder(options);
+    for (const [keyId, cpuMs] of await options.store.cpuMsSince(recorder.#today)) {
+      recorder.#cpuMsToday.set(keyId, cpuMs);
+    }
+    recorder.#purge = setInterval(() => recorder.purge(), recorder.#options.purgeMs).unref();
+    recorder.purge();
+    return recorder;
+  }
+
+  /** False from the first write that fails until one succeeds. What would run then could not be charged. */
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  /** Charges an ended run. Resolves once that is stored; when it rejects, nothing was charged. */
+  record(charge: RunCharge): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#runs.push({ charge, resolve, reject });
+      this.#write();
+    });
+  }
+
+  refused(keyId: string, code: RefusalCode): void {
+    this.#options.observer.refused(code);
+    this.#addRefusals({ key_id: keyId, hour: hourOf(this.#options.clock.now()), outcome: code, count: 1 });
+    this.#writeRefusalsSoon();
+  }
+
+  /** Resolves once every refusal so far is stored, or cannot be for now. */
+  async refusalsStored(): Promise<void> {
+    if (!this.#writable) return;
+    if (this.#refusals.size === 0) await this.#batch;
+    else await new Promise<void>((resolve) => this.#onRefusalsWritten.push(resolve));
+  }
+
+  usedTodayMs(keyId: string): number {
+    this.#turnDay();
+    return this.#cpuMsToday.get(keyId) ?? 0;
+  }
+
+  /** Deletes what is too old to be kept. */
+  purge(): void {
+    const { store, clock, logger } = this.#options;
+    this.#purging = this.#purging
+      .then(() => store.purge(clock.now()))
+      .catch((error: unknown) => logger.warn({ err: error }, 'old usage could not be deleted'));
+  }
+
+  /** Writes what is left. Nothing may be recorded afterwards. */
+  async close(): Promise<void> {
+    clearInterval(this.#purge);
+    clearTimeout(this.#probe);
+    clearTimeout(this.#refusalTimer);
+    await this.#purging;
+    await this.#writing;
+    if (this.#refusals.size > 0 && this.#writable) this.#write();
+    await this.#writing;
+    clearTimeout(this.#probe);
+  }
+
+  #addRefusals(refusals: Refusals): void {
+    const name = `${refusals.hour} ${refusals.key_id} ${refusals.outcome}`;
+    const known = this.#refusals.get(name);
+    if (known === undefined) this.#refusals.set(name, refusals);
+    else known.count += refusals.count;
+  }
+
+  #writeRefusalsSoon(): void {
+    if (this.#refusalTimer !== undefined || !this.#writable) return;
+    const { clock, refusalPauseMs } = this.#options;
+    const pauseMs = this.#refusalsWrittenMs + refusalPauseMs - clock.monotonicMs();
+    if (pauseMs <= 0) {
+      this.#write();
+      return;
+    }
+    this.#refusalTimer = setTimeout(() => {
+      this.#refusalTimer = undefined;
+      this.#write();
+    }, pauseMs);
+  }
+
+  #write(): void {
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = null;
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    do {
+      // What ends in this turn of the event loop is written together.
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#batch = this.#writeBatch();
+      await this.#batch;
+    } while (this.#runs.length > 0);
+  }
+
+  async #writeBatch(): Promise<void> {
+    const { store, clock, observer } = this.#options;
+    const runs = this.#runs;
+    const refusals = [...this.#refusals.values()];
+    const onRefusalsWritten = this.#onRefusalsWritten;
+    this.#runs = [];
+    this.#refusals = new Map();
+    this.#onRefusalsWritten = [];
+    clearTimeout(this.#refusalTimer);
+    this.#refusalTimer = undefined;
+    const charges = runs.map(({ charge }) => charge);
+    const startMs = clock.monotonicMs();
+    try {
+      await store.add(charges, refusals);
+      observer.stored(clock.monotonicMs() - startMs);
+      this.#writable = true;
+      for (const charge of charges) this.#charged(charge);
+      for (const { resolve } of runs) resolve();
+    } catch (error) {
+      for (const each of refusals) this.#addRefusals(each);
+      this.#failed(error);
+      for (const { reject } of runs) reject(error);
+    }
+    this.#refusalsWrittenMs = clock.monotonicMs();
+    for (const resolve of onRefusalsWritten) resolve();
+    if (this.#refusals.size > 0) this.#writeRefusalsSoon();
+  }
+
+  #charged(charge: RunCharge): void {
+    this.#options.observer.ran(charge);
+    this.#turnDay();
+    if (charge.ended_at < this.#today) return;
+    this.#cpuMsToday.set(charge.key_id, (this.#cpuMsToday.get(charge.key_id) ?? 0) + charge.cpu_ms);
+  }
+
+  #failed(error: unknown): void {
+    const { logger, probeMs } = this.#options;
+    if (this.#writable) logger.error({ err: error }, 'usage cannot be stored: nothing is run until it can');
+    this.#writable = false;
+    this.#probe ??= setTimeout(async () => {
+      this.#probe = undefined;
+      await this.#tryAgain();
+    }, probeMs);
+  }
+
+  async #tryAgain(): Promise<void> {
+    try {
+      await this.#options.store.probe();
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    this.#writable = true;
+    this.#options.logger.info({}, 'usage can be stored again');
+    if (this.#refusals.size > 0) this.#writeRefusalsSoon();
+  }
+
+  #turnDay(): void {
+    const today = this.#dayNow();
+    if (today === this.#today) return;
+    this.#today = today;
+    this.#cpuMsToday.clear();
+  }
+
+  #dayNow(): number {
+    const nowMs = this.#options.clock.now();
+    return nowMs - (nowMs % DAY_MS);
+  }
+}
