@@ -9,7 +9,6 @@ import io
 import math
 import os
 import re
-import traceback
 import weakref
 
 import matplotlib
@@ -20,6 +19,7 @@ from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
 
 from . import frames
+from .report import formatted, print_to_stderr
 
 IMAGES_MAX = 64
 IMAGE_BYTES_MAX = 5 << 20
@@ -77,8 +77,8 @@ class Images:
         for manager in Gcf.get_all_fig_managers():
             try:
                 self.show(manager.canvas.figure)
-            except Exception:
-                traceback.print_exc()
+            except BaseException as exception:
+                print_to_stderr(formatted(exception))
 
     def _draw(self, canvas: FigureCanvasBase, kind: str, name: str | None, options: dict) -> None:
         if self._full():

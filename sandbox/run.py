@@ -21,17 +21,20 @@ import traceback
 import types
 import typing
 from collections.abc import Callable
+from os import _exit as leave
+from os import open as plain_open
 
 import faulthandler
 
-from . import confine, devnull, frames, warm
+from . import confine, frames, substitutes, warm
 from .program import Program
+from .report import EXIT_EXCEPTION
 from .value import display
 
 if typing.TYPE_CHECKING:
     from .figures import Images
 
-STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, frames.DESCRIPTOR, devnull.DESCRIPTOR
+STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, frames.DESCRIPTOR, substitutes.NULL_DESCRIPTOR
 REQUEST = struct.Struct("<IIII")  # bytes of code, bytes of inputs, timeout in ms, memory in MB
 NICENESS = 5
 # What the interpreter itself maps while it reads and compiles a request, on top of what the zygote has.
@@ -53,7 +56,7 @@ class RunProcess:
             + ([self._policy.ruleset] if self._policy.ruleset is not None else [])
         )
         self._images = images
-        devnull.install()
+        substitutes.install()
         builtins.display = functools.partial(display, images=images)
         sys.stdout.reconfigure(line_buffering=True)
         signal.signal(flush_signal, flush_streams)
@@ -66,6 +69,9 @@ class RunProcess:
         """Called in the new process: becomes a run, serves one request, exits."""
         try:
             self._connect(token)
+            # A session of its own is a scheduling group of its own where the kernel groups by session: many threads
+            # of one run then get no more of a core than one thread of another.
+            os.setsid()
             os.sched_setaffinity(0, {self._cores[core % len(self._cores)]})
             os.nice(NICENESS)
             self._policy.apply()
@@ -77,9 +83,16 @@ class RunProcess:
             code, inputs, open_headroom = self._receive()
         except BaseException:
             traceback.print_exc()
-            os._exit(EXIT_NOT_STARTED)
+            leave(EXIT_NOT_STARTED)
         gc.enable()
-        os._exit(Program(code, inputs, self._images, open_headroom).run())
+        program = Program(code, inputs, self._images, open_headroom)
+        exit_code = EXIT_EXCEPTION
+        try:
+            exit_code = program.run()
+        except BaseException as failure:
+            # The program has broken what its own report needs; the exit code and a name are left.
+            frames.send_bare_error(program.uncaught or failure)
+        leave(exit_code)
 
     def _rehearse(self) -> None:
         """Does what every program's run will do, so that the pages which that writes are copied by now, while
@@ -92,14 +105,17 @@ class RunProcess:
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(self._service_socket)
             connection.sendall(token + bytes([number]))
+            if number == STDIN:
+                connection.shutdown(socket.SHUT_WR)
             os.dup2(connection.fileno(), number)
             connection.close()
         for kept, following in zip(self._kept, [*self._kept[1:], 1 << 16]):
             os.closerange(kept + 1, following)
+        # What the zygote has open is one open file description for all runs, and its flags and offset would be a
+        # channel between them: each run opens its own under the same number.
+        reopen(NULL, "/dev/null", os.O_RDWR)
         for number, path, offset in self._fonts:
-            own = os.open(path, os.O_RDONLY)
-            os.dup2(own, number)
-            os.close(own)
+            reopen(number, path, os.O_RDONLY)
             os.lseek(number, offset, os.SEEK_SET)
 
     def _receive(self) -> tuple[bytes, bytes, Callable[[], None]]:
@@ -107,6 +123,12 @@ class RunProcess:
         memory_bytes = self._baseline_bytes + (memory_mb << 20) + code_bytes + inputs_bytes
         open_headroom = confine.limit_run(memory_bytes, timeout_ms / 1000)
         return read_exactly(code_bytes), read_exactly(inputs_bytes), open_headroom
+
+
+def reopen(number: int, path: str, flags: int) -> None:
+    own = plain_open(path, flags)
+    os.dup2(own, number)
+    os.close(own)
 
 
 def read_exactly(count: int) -> bytes:
@@ -123,9 +145,9 @@ def read_exactly(count: int) -> bytes:
 
 def flush_streams(_signal: int, _frame: types.FrameType | None) -> None:
     """At the deadline: an unfinished line is worth keeping."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
         try:
-            stream.flush()
+            getattr(sys, name).flush()
         except BaseException:
             # Nothing a stream of the program's own does may turn the deadline into an exception.
             pass

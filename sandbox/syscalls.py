@@ -13,25 +13,24 @@ import termios
 
 ALLOWED = """
     read readv write writev pread64 close lseek fstat newfstatat statx getdents64 readlink readlinkat
-    access faccessat getcwd chdir fchdir umask fadvise64
-    munmap mremap madvise msync mincore brk
-    futex set_robust_list rseq exit exit_group sched_yield
+    access faccessat getcwd chdir fchdir umask
+    munmap mremap msync brk
+    set_robust_list rseq exit exit_group sched_yield
     rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack pause
     restart_syscall alarm setitimer getitimer gettimeofday time nanosleep
-    getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp getpgid getsid
-    getpriority times getrusage getrandom uname sysinfo
+    getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp times getrusage getrandom uname sysinfo
     poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
     eventfd2 pipe pipe2 dup dup2 dup3
-    recvfrom shutdown getsockname getsockopt setsockopt
+    shutdown getsockname
 """.split()
 
 ALLOWED_WITH_ARGUMENTS = """
-    clone openat mmap mprotect ioctl fcntl prlimit64 tgkill socketpair sendto sched_getaffinity
-    clock_gettime clock_getres clock_nanosleep
+    clone openat mmap mprotect madvise fadvise64 futex ioctl fcntl prlimit64 tgkill socketpair sendto recvfrom
+    getsockopt getpgid getsid getpriority sched_getaffinity clock_gettime clock_getres clock_nanosleep
 """.split()
 
 REFUSED = """
-    socket connect bind listen accept accept4 sendmsg recvmsg sendmmsg recvmmsg
+    socket connect bind listen accept accept4 setsockopt sendmsg recvmsg sendmmsg recvmmsg
     execve execveat fork vfork kill tkill rt_sigqueueinfo rt_tgsigqueueinfo ptrace
     process_vm_readv process_vm_writev process_madvise pidfd_open pidfd_getfd pidfd_send_signal kcmp
     open creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat
@@ -74,6 +73,16 @@ IOCTL_REQUESTS = [
 ]
 PROT_WRITE, PROT_EXEC, MAP_ANONYMOUS = 2, 4, 0x20
 AF_UNIX = 1
+# Advice that concerns this process's memory alone; others drop shared pages from the cache or merge equal ones.
+MADVISE_ADVICE = [0, 1, 2, 3, 4, 8, 10, 11, 14, 15, 16, 17]
+FADVISE_DONTNEED = 4
+# With FUTEX_PRIVATE_FLAG any operation; without it, on memory that another run may share, only waiting, which is
+# how a thread is joined. The clock flag may be set.
+FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME = 128, 256
+FUTEX_WAITS = [0, 9]  # FUTEX_WAIT, FUTEX_WAIT_BITSET
+SOL_SOCKET = 1
+SOCKET_OPTIONS_READABLE = [3, 4, 7, 8, 30, 38, 39]  # TYPE, ERROR, SNDBUF, RCVBUF, ACCEPTCONN, PROTOCOL, DOMAIN
+MSG_OOB = 1
 LOW_32_BITS = 0xFFFFFFFF
 # Stands for the process's own id until `for_process` replaces it. No real process id is this large.
 OWN_PROCESS = 0x5EC0FFEE
@@ -167,8 +176,20 @@ class SyscallFilter:
         self._add(allow, "sched_getaffinity", equal32(0, 0))
         self._add(allow, "socketpair", equal32(0, AF_UNIX))
         self._add(refuse, "socketpair", ArgumentCompare(0, NOT_EQUAL, AF_UNIX, 0))
-        self._add(allow, "sendto", equal(4, 0))
-        self._add(refuse, "sendto", ArgumentCompare(4, NOT_EQUAL, 0, 0))
+        # No address, so nobody but the other end of a pair; out-of-band data is a part of the kernel that nobody needs.
+        self._add(allow, "sendto", bits(3, MSG_OOB, 0), equal(4, 0))
+        self._add(allow, "recvfrom", bits(3, MSG_OOB, 0))
+        for option in SOCKET_OPTIONS_READABLE:
+            self._add(allow, "getsockopt", equal32(1, SOL_SOCKET), equal32(2, option))
+        for advice in MADVISE_ADVICE:
+            self._add(allow, "madvise", equal32(2, advice))
+        self._add(allow, "fadvise64", ArgumentCompare(3, NOT_EQUAL, FADVISE_DONTNEED, 0))
+        self._add(allow, "futex", bits(1, FUTEX_PRIVATE_FLAG, FUTEX_PRIVATE_FLAG))
+        for operation in FUTEX_WAITS:
+            self._add(allow, "futex", bits(1, LOW_32_BITS ^ FUTEX_CLOCK_REALTIME, operation))
+        for name in ("getpgid", "getsid"):
+            self._add(allow, name, equal32(0, 0))
+        self._add(allow, "getpriority", equal32(1, 0))
         # A clock id with the sign bit is another process's CPU clock.
         for name in ("clock_gettime", "clock_getres", "clock_nanosleep"):
             self._add(allow, name, bits(0, 0x80000000, 0))

@@ -4,7 +4,6 @@ Everything here looks at objects of the program's, whose methods may raise, recu
 fails is left out or said in the text, and never ends the run.
 """
 
-import json
 import typing
 
 from . import frames
@@ -27,15 +26,13 @@ def send_value(value: object, images: "Images") -> None:
     text, text_cut = cut_text(markdown_of(value) or repr_of(value), TEXT_BYTES_MAX)
     html, html_cut = html_of(value)
     try:
-        encoded, json_cut = to_json(value, JSON_BYTES_MAX), False
+        json_text, json_cut = to_json(value, JSON_BYTES_MAX), False
     except NotJsonable:
-        encoded, json_cut = "null", False
+        json_text, json_cut = "null", False
     except TooLarge:
-        encoded, json_cut = "null", True
-    head = json.dumps(
-        {"type": class_name(type(value)), "text": text, "html": html, "cut": text_cut or html_cut or json_cut}
-    )
-    frames.send_value(f'{head[:-1]}, "json": {encoded}}}'.encode())
+        json_text, json_cut = "null", True
+    head = {"type": class_name(type(value)), "html": html is not None, "cut": text_cut or html_cut or json_cut}
+    frames.send_value(head, text.encode(), (html or "").encode(), json_text.encode())
 
 
 def display(*objects: object, images: "Images") -> None:
@@ -84,14 +81,14 @@ def call(value: object, method: str) -> object:
         if isinstance(value, type) or getattr(type(value), method, None) is None:
             return None
         return getattr(value, method)()
-    except Exception:
+    except BaseException:
         return None
 
 
 def repr_of(value: object) -> str:
     try:
         return repr(value)
-    except Exception as error:
+    except BaseException as error:
         return f"<{class_name(type(value))}: repr failed: {class_name(type(error))}>"
 
 
@@ -112,5 +109,5 @@ def well_formed(text: str) -> str:
 
 def class_name(kind: type) -> str:
     """The class's name, past a metaclass that would say otherwise."""
-    return well_formed(type.__dict__["__name__"].__get__(kind))
+    return well_formed(frames.class_name_of(kind))
 

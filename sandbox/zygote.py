@@ -35,12 +35,18 @@ TRACE_SIGNAL = signal.SIGRTMIN + 11
 LAST_WORDS_SECONDS = 0.02
 
 
+class InNewProcess(BaseException):
+    """Takes a new process out of the zygote's frames, whose state is not for runs to see."""
+
+    def __init__(self, token: bytes, core: int) -> None:
+        self.token = token
+        self.core = core
+
+
 class Zygote:
     """Forks, arms, kills and reaps run processes on the service's command."""
 
-    def __init__(self, begin_run) -> None:
-        """`begin_run(token, core)` is called in each new process and never returns."""
-        self._begin_run = begin_run
+    def __init__(self) -> None:
         self._poll = select.poll()
         self._processes: dict[int, int] = {}  # sequence -> process id
         self._by_pidfd: dict[int, tuple[int, int]] = {}  # pidfd -> sequence, process id
@@ -49,7 +55,7 @@ class Zygote:
         self._partial = b""
 
     def serve(self) -> None:
-        """Serves until the control channel closes."""
+        """Serves until the control channel closes. Raises InNewProcess in each process that it forks."""
         self._poll.register(CONTROL, select.POLLIN)
         self._report(WARM)
         while True:
@@ -86,7 +92,7 @@ class Zygote:
             self._report(FORK_FAILED, sequence, error.errno or 0)
             return
         if process == 0:
-            self._begin_run(token, core)
+            raise InNewProcess(token, core)
         pidfd = os.pidfd_open(process)
         self._processes[sequence] = process
         self._by_pidfd[pidfd] = (sequence, process)
@@ -99,6 +105,8 @@ class Zygote:
         os.close(pidfd)
         _, status, usage = os.wait4(process, 0)
         del self._processes[sequence]
+        self._timers = [timer for timer in self._timers if timer[1] != sequence]
+        heapq.heapify(self._timers)
         flags = DEADLINE_PASSED if sequence in self._past_deadline else 0
         self._past_deadline.discard(sequence)
         self._report(EXITED, sequence, status, usage, flags)
@@ -166,7 +174,12 @@ def main() -> None:
     sys.path.remove(own_parent)
     os.register_at_fork = register_at_fork
     warm.settle(kept_arenas)
-    Zygote(run.begin).serve()
+    try:
+        Zygote().serve()
+        return
+    except InNewProcess as place:
+        token, core = place.token, place.core
+    run.begin(token, core)
 
 
 if __name__ == "__main__":

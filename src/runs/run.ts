@@ -1,5 +1,9 @@
 /** The `Run` of the HTTP contract: one execution, from the moment it is accepted. Times are UTC. */
 
+import type { RunImage, RunValue, Truncated } from '../sandbox/execution.ts';
+
+export type { RunImage, RunValue, Truncated };
+
 export const RUN_STATUSES = [
   'queued',
   'running',
@@ -33,24 +37,6 @@ export interface Run {
   finished_at: string | null;
 }
 
-export interface RunValue {
-  type: string;
-  text: string;
-  html: string | null;
-  json: unknown;
-}
-
-export interface RunImage {
-  format: string;
-  media_type: string;
-  /** Base64. */
-  data: string;
-  width: number | null;
-  height: number | null;
-  name: string | null;
-  title: string | null;
-}
-
 export interface RunError {
   type: string;
   message: string;
@@ -58,13 +44,6 @@ export interface RunError {
   line: number | null;
   traceback: string | null;
   hint: string | null;
-}
-
-export interface Truncated {
-  stdout: boolean;
-  stderr: boolean;
-  value: boolean;
-  images: boolean;
 }
 
 export interface RunUsage {

@@ -21,7 +21,9 @@ export class RunChannels {
 
   constructor() {
     // A run's stdin ends by a half-close: its answers come on the other connections.
-    this.#server = createServer({ allowHalfOpen: true }, (connection) => this.#greet(connection));
+    // A high-water mark of one byte makes `pause` stop the reading itself, on which `readGently` depends.
+    const options = { allowHalfOpen: true, highWaterMark: 1 };
+    this.#server = createServer(options, (connection) => this.#greet(connection));
   }
 
   /** Starts to listen. Answers the path of the socket, in a fresh folder. */

@@ -1,6 +1,13 @@
 /** The sandbox of a service: it starts only when every layer is there and every canary is held. */
 
-import { type Execution, type ExecutionRequest, type Sandbox, SandboxFaultError } from './execution.ts';
+import {
+  type ExecuteOptions,
+  type Execution,
+  type ExecutionRequest,
+  type Sandbox,
+  SandboxFaultError,
+  type SandboxStatistics,
+} from './execution.ts';
 import { BubblewrapLauncher } from './launchers/bubblewrap.ts';
 import type { SandboxLogger } from './logger.ts';
 import { Pool } from './pool.ts';
@@ -22,6 +29,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 class VerifiedSandbox implements Sandbox {
   readonly #options: SandboxOptions;
   #pool: Pool | null = null;
+  #stopped = false;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
@@ -32,6 +40,7 @@ class VerifiedSandbox implements Sandbox {
     let complaint: string;
     try {
       const runtime = await readRuntime();
+      if (this.#stopped) throw new SandboxFaultError('the sandbox is stopping');
       const pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger, concurrency });
       this.#pool = pool;
       await pool.start();
@@ -53,19 +62,21 @@ class VerifiedSandbox implements Sandbox {
     );
   }
 
+  statistics(): SandboxStatistics {
+    return this.#pool?.statistics() ?? { sparesReady: 0, zygoteRestarts: 0, runsLost: 0 };
+  }
+
   get ready(): boolean {
     return this.#pool?.ready ?? false;
   }
 
-  execute(
-    request: ExecutionRequest,
-    options?: { signal?: AbortSignal; onStart?: (startedAt: Date) => void },
-  ): Promise<Execution> {
+  execute(request: ExecutionRequest, options?: ExecuteOptions): Promise<Execution> {
     if (this.#pool === null) throw new SandboxFaultError('the sandbox is not started');
     return this.#pool.execute(request, options);
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     await this.#pool?.stop();
     this.#pool = null;
   }

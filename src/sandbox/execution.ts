@@ -1,7 +1,5 @@
 /** What the sandbox is asked to do, and what it can say afterwards. It knows nothing of HTTP, keys or stores. */
 
-import type { RunImage, RunValue, Truncated } from '../runs/run.ts';
-
 /** A program to run, with its limits. */
 export interface ExecutionRequest {
   code: string;
@@ -10,6 +8,35 @@ export interface ExecutionRequest {
   inputsJson: string;
   timeoutMs: number;
   memoryMb: number;
+}
+
+/** The value of the last expression, as the run reported it. */
+export interface RunValue {
+  type: string;
+  text: string;
+  html: string | null;
+  /** JSON text, known to be valid; null where JSON does not apply. It is passed on as it is. */
+  json: string | null;
+}
+
+/** A picture that the run reported: its first bytes are of its format, and nothing more is known of it. */
+export interface RunImage {
+  format: string;
+  media_type: string;
+  /** Base64. */
+  data: string;
+  width: number | null;
+  height: number | null;
+  name: string | null;
+  title: string | null;
+}
+
+/** What was cut at a cap. */
+export interface Truncated {
+  stdout: boolean;
+  stderr: boolean;
+  value: boolean;
+  images: boolean;
 }
 
 /** How the kernel says that the process ended. */
@@ -46,21 +73,44 @@ export interface Execution {
   peakMemoryMb: number;
 }
 
+/** What a caller may want of an execution while it goes on. */
+export interface ExecuteOptions {
+  /** Stops the program when it is aborted (`stopped: 'cancel'`). */
+  signal?: AbortSignal;
+  /** Called with the start of its running time, again if a fault of the service makes it run again. */
+  onStart?: (startedAt: Date) => void;
+  /**
+   * Called with output as it arrives, as far as it is kept. A run that the service loses after that is not run
+   * again, so that nothing is passed on twice.
+   */
+  onOutput?: OutputListener;
+}
+
+export type OutputListener = (stream: 'stdout' | 'stderr', chunk: Buffer) => void;
+
+/** Counts since the start, and what is there now. */
+export interface SandboxStatistics {
+  /** Processes that wait for a program. */
+  sparesReady: number;
+  /** Zygotes that ended without being asked to. */
+  zygoteRestarts: number;
+  /** Times that a program was lost with its zygote; it was then run again, or answered as a fault. */
+  runsLost: number;
+}
+
 /** Runs programs. One implementation: the pool of confined processes. */
 export interface Sandbox {
   /** Resolves once programs can be run; rejects when the isolation cannot be had on this host. */
   start(): Promise<void>;
   /** True while a warmed zygote is there to serve. */
   readonly ready: boolean;
+  statistics(): SandboxStatistics;
   /**
-   * Runs one program. An abort of `signal` stops it (`stopped: 'cancel'`). `onStart` is called with the
-   * start of its running time, again if a fault of the service makes it run again.
-   * @throws SandboxFaultError when the service itself lost the run twice, or the sandbox is stopping.
+   * Runs one program.
+   * @throws SandboxFaultError when the service itself lost the run and could not run it again, or the sandbox is
+   * stopping.
    */
-  execute(
-    request: ExecutionRequest,
-    options?: { signal?: AbortSignal; onStart?: (startedAt: Date) => void },
-  ): Promise<Execution>;
+  execute(request: ExecutionRequest, options?: ExecuteOptions): Promise<Execution>;
   /** Waits for no program: every process of the sandbox has been killed when it resolves. */
   stop(): Promise<void>;
 }

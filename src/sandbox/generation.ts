@@ -1,7 +1,9 @@
 /**
  * One zygote and the processes it has forked: spares that wait for a program, and programs that run.
  *
- * A generation that retires forks no more, gives up its spares, and ends when its last program has.
+ * A generation that retires forks no more, gives up its spares, and ends when its last program has. A fork that
+ * fails, or a spare that ends before it is ready, is tried again a little later; after several in a row the
+ * generation is faulty: it forks no more, and ends when its last program has, to be replaced.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -12,6 +14,9 @@ import type { SandboxLogger } from './logger.ts';
 import { type Report, TOKEN_BYTES } from './protocol.ts';
 import { RunProcess } from './run-process.ts';
 import { Zygote } from './zygote.ts';
+
+const RETRY_MS = 100;
+const FAILURES_MAX = 5;
 
 export interface GenerationOptions {
   launcher: Launcher;
@@ -33,6 +38,11 @@ export class Generation {
   #sequence = 0;
   #warm = false;
   #retiring = false;
+  /** Spares in a row that did not come to be. */
+  #failures = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #everReady = false;
+  #lastComplaint = '';
 
   constructor(options: GenerationOptions) {
     this.#options = options;
@@ -51,8 +61,16 @@ export class Generation {
     return this.#sequence;
   }
 
-  get hasSpare(): boolean {
-    return [...this.#processes.values()].some((process) => process.ready && !process.taken);
+  /** Processes that wait for a program. */
+  get sparesReady(): number {
+    let count = 0;
+    for (const process of this.#processes.values()) if (process.ready && !process.taken) count++;
+    return count;
+  }
+
+  /** Whether it can make processes: one has come to be, and the latest have not failed one after the other. */
+  get serves(): boolean {
+    return this.#warm && !this.#faulty && this.#everReady;
   }
 
   /** A process that is ready, on the core with the least to do; it is the caller's from here on. */
@@ -69,7 +87,7 @@ export class Generation {
 
   /** Forks what is missing of the spares. */
   refill(): void {
-    if (!this.#warm || this.#retiring) return;
+    if (!this.#warm || this.#retiring || this.#faulty || this.#retry !== undefined) return;
     let spares = 0;
     for (const process of this.#processes.values()) if (!process.taken) spares++;
     for (; spares < this.#options.spares; spares++) this.#fork();
@@ -88,7 +106,11 @@ export class Generation {
       core: use.indexOf(Math.min(...use)),
       token: randomBytes(TOKEN_BYTES),
       zygote: this.zygote,
-      onReady: this.#options.onSpareReady,
+      onReady: () => {
+        this.#failures = 0;
+        this.#everReady = true;
+        this.#options.onSpareReady();
+      },
     });
     const { sequence, core, token } = process;
     this.#processes.set(sequence, process);
@@ -111,9 +133,24 @@ export class Generation {
     } else if (report.operation === 'exited') {
       this.#exited(report);
     } else if (report.operation === 'forkFailed') {
-      this.#options.logger.error({ errno: report.errno }, 'the zygote cannot fork');
-      this.zygote.kill();
+      this.#processes.delete(report.sequence);
+      this.#spareFailed(`errno ${report.errno}`, 'the zygote cannot fork');
     }
+  }
+
+  #spareFailed(complaint: string, message: string): void {
+    this.#options.logger.error({ complaint }, message);
+    this.#lastComplaint = `${message}\n${complaint}`;
+    this.#failures++;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.refill();
+      this.#endWhenIdle();
+    }, RETRY_MS);
+  }
+
+  get #faulty(): boolean {
+    return this.#failures >= FAILURES_MAX;
   }
 
   #exited(report: Extract<Report, { operation: 'exited' }>): void {
@@ -123,25 +160,26 @@ export class Generation {
     this.#options.channels.forget(process.token);
     process.exited(report);
     if (!process.ready && !this.#retiring) {
-      // Its own words explain why it could not confine itself; making more of the kind would not help.
-      this.#options.logger.error({ complaint: process.complaint }, 'a spare process failed to start');
-      this.zygote.kill();
-      return;
+      // Its own words explain why it could not confine itself.
+      this.#spareFailed(process.complaint, 'a spare process failed to start');
+    } else {
+      this.refill();
     }
-    this.refill();
     this.#endWhenIdle();
   }
 
   #endWhenIdle(): void {
     if (this.#retiring && this.#processes.size === 0) this.zygote.kill();
+    if (this.#faulty && [...this.#processes.values()].every((process) => !process.taken)) this.zygote.kill();
   }
 
   #ended(complaint: string): void {
+    clearTimeout(this.#retry);
     for (const process of this.#processes.values()) {
       this.#options.channels.forget(process.token);
       process.lost();
     }
     this.#processes.clear();
-    this.#options.onEnd(complaint);
+    this.#options.onEnd(this.#faulty ? complaint + this.#lastComplaint : complaint);
   }
 }

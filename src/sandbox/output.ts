@@ -1,24 +1,23 @@
 /** Keeps the first bytes of one output stream, counts the rest. */
 
+import { ByteStore } from './byte-store.ts';
+
 /** What is kept of stdout and of stderr, each. */
 export const OUTPUT_KEPT_BYTES_MAX = 1 << 20;
 /** A program that writes more than this to both together is stopped. */
 export const OUTPUT_WRITTEN_BYTES_MAX = 16 << 20;
 
 export class OutputCapture {
-  #chunks: Buffer[] = [];
-  #keptBytes = 0;
+  readonly #kept = new ByteStore();
   /** Bytes written so far, kept or not. */
   writtenBytes = 0;
 
-  take(chunk: Buffer): void {
+  /** Takes more of the stream. Answers the part that is kept. */
+  take(chunk: Buffer): Buffer {
     this.writtenBytes += chunk.length;
-    const room = OUTPUT_KEPT_BYTES_MAX - this.#keptBytes;
-    if (room <= 0) return;
-    const kept = chunk.length <= room ? chunk : chunk.subarray(0, room);
-    // A slice of a large read would keep all of it alive.
-    this.#chunks.push(kept.length < kept.buffer.byteLength / 2 ? Buffer.from(kept) : kept);
-    this.#keptBytes += kept.length;
+    const kept = chunk.subarray(0, OUTPUT_KEPT_BYTES_MAX - this.#kept.length);
+    if (kept.length > 0) this.#kept.append(kept);
+    return kept;
   }
 
   get truncated(): boolean {
@@ -27,7 +26,7 @@ export class OutputCapture {
 
   /** The text, invalid UTF-8 as U+FFFD; a cut never leaves half a character. */
   text(): string {
-    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+    const { bytes } = this.#kept;
     return (this.truncated ? bytes.subarray(0, wholeCharacters(bytes)) : bytes).toString('utf8');
   }
 }

@@ -3,14 +3,22 @@
  * request pays for neither. Each spare serves one program and is gone.
  *
  * Failure modes. A zygote that dies, for whatever cause, takes its processes with it: the spares are made anew
- * by its successor, and a program that was running is run once more, since runs have no side effects. A zygote
- * that dies young is replaced with a growing delay. A zygote is also replaced, without a pause, after a number
- * of forks or at an age: what its children have in common (memory layout, hash seed) then changes. The old one
- * ends when its last program has.
+ * by its successor, and a program that was running is run once more, since runs have no side effects; unless
+ * output of it has been passed on, which would then come twice. A zygote that dies young is replaced with a
+ * growing delay. A zygote is also replaced, without a pause, after a number of forks or at an age: what its
+ * children have in common (memory layout, hash seed) then changes. The old one ends when its last program has.
  */
 
 import { RunChannels } from './channels.ts';
-import { type Execution, type ExecutionRequest, type Sandbox, SandboxFaultError } from './execution.ts';
+import {
+  type ExecuteOptions,
+  type Execution,
+  type ExecutionRequest,
+  type OutputListener,
+  type Sandbox,
+  SandboxFaultError,
+  type SandboxStatistics,
+} from './execution.ts';
 import { Generation } from './generation.ts';
 import type { Launcher, Layer } from './launchers/launcher.ts';
 import type { SandboxLogger } from './logger.ts';
@@ -42,7 +50,7 @@ const ATTEMPTS_MAX = 2;
 
 interface Waiting {
   resolve: (process: RunProcess) => void;
-  reject: (error: Error) => void;
+  reject: (reason: unknown) => void;
 }
 
 export class Pool implements Sandbox {
@@ -54,6 +62,8 @@ export class Pool implements Sandbox {
   #successor: Generation | null = null;
   #socketPath = '';
   #deathsInYouth = 0;
+  #zygoteRestarts = 0;
+  #runsLost = 0;
   #restart: NodeJS.Timeout | undefined;
   #stopping = false;
 
@@ -78,30 +88,34 @@ export class Pool implements Sandbox {
   }
 
   get ready(): boolean {
-    return this.#current?.hasSpare ?? false;
+    return this.#current?.serves ?? false;
   }
 
-  async execute(
-    request: ExecutionRequest,
-    options: { signal?: AbortSignal; onStart?: (startedAt: Date) => void } = {},
-  ): Promise<Execution> {
-    const { signal, onStart } = options;
+  async execute(request: ExecutionRequest, options: ExecuteOptions = {}): Promise<Execution> {
+    const { signal, onStart, onOutput } = options;
+    let passedOn = false;
+    const passOn: OutputListener = (stream, chunk) => {
+      passedOn = true;
+      onOutput?.(stream, chunk);
+    };
     for (let attempt = 1; ; attempt++) {
-      const process = await this.#takeSpare();
-      if (signal?.aborted) {
-        process.stop('cancel');
-        signal.throwIfAborted();
-      }
+      const process = await this.#takeSpare(signal);
       const cancel = (): void => process.stop('cancel');
       signal?.addEventListener('abort', cancel);
+      if (signal?.aborted) cancel();
       try {
-        const execution = process.execute(request);
+        const execution = process.execute(request, onOutput && passOn);
         onStart?.(new Date());
         this.#refill();
         return await execution;
       } catch (error) {
         if (!(error instanceof RunLostError)) throw error;
+        this.#runsLost++;
         this.#options.logger.warn({ attempt }, 'a run was lost with its zygote');
+        if (passedOn) {
+          const message = 'the run was lost after some of its output had been passed on';
+          throw new SandboxFaultError(message, { cause: error });
+        }
         if (attempt === ATTEMPTS_MAX) {
           throw new SandboxFaultError(`the run was lost ${attempt} times`, { cause: error });
         }
@@ -122,24 +136,43 @@ export class Pool implements Sandbox {
     await this.#channels.close();
   }
 
+  statistics(): SandboxStatistics {
+    return {
+      sparesReady: this.#current?.sparesReady ?? 0,
+      zygoteRestarts: this.#zygoteRestarts,
+      runsLost: this.#runsLost,
+    };
+  }
+
   /** Process ids of the launchers, for tests that kill or stop them. */
   get launcherProcessIds(): number[] {
     return [...this.#generations].flatMap(({ zygote }) => zygote.processId ?? []);
   }
 
-  /** A process that is ready; waits until there is one. */
-  async #takeSpare(): Promise<RunProcess> {
+  /** A process that is ready; waits until there is one. Rejects with the signal's reason when it is aborted. */
+  async #takeSpare(signal: AbortSignal | undefined): Promise<RunProcess> {
     if (this.#stopping) throw new SandboxFaultError('the sandbox is stopping');
+    signal?.throwIfAborted();
     const spare = this.#current?.takeSpare();
     if (spare !== undefined) return spare;
     const { promise, resolve, reject } = Promise.withResolvers<RunProcess>();
     const waiting: Waiting = { resolve, reject };
     this.#waiting.push(waiting);
+    const giveUp = (reason: unknown): void => {
+      const index = this.#waiting.indexOf(waiting);
+      if (index === -1) return;
+      this.#waiting.splice(index, 1);
+      reject(reason);
+    };
+    const onAbort = (): void => giveUp(signal?.reason);
+    signal?.addEventListener('abort', onAbort);
     const patience = setTimeout(() => {
-      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-      reject(new SandboxFaultError(`no process was ready within ${SPARE_WAIT_MS_MAX} ms`));
+      giveUp(new SandboxFaultError(`no process was ready within ${SPARE_WAIT_MS_MAX} ms`));
     }, SPARE_WAIT_MS_MAX);
-    return await promise.finally(() => clearTimeout(patience));
+    return await promise.finally(() => {
+      clearTimeout(patience);
+      signal?.removeEventListener('abort', onAbort);
+    });
   }
 
   #serveWaiting(): void {
@@ -202,6 +235,7 @@ export class Pool implements Sandbox {
     if (served) this.#current = null;
     if (generation.retiring || this.#stopping) return;
     const ageMs = Math.round(generation.zygote.ageMs);
+    this.#zygoteRestarts++;
     this.#options.logger.error({ complaint, ageMs }, 'the zygote ended');
     this.#deathsInYouth = ageMs < YOUNG_MS ? this.#deathsInYouth + 1 : 0;
     // A successor that died is due again at the next run; one that lives serves as soon as it can.

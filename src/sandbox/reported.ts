@@ -1,24 +1,22 @@
 /** What a run reports of itself: read with suspicion, since the program may have written it. */
 
-import type { RunImage, RunValue } from '../runs/run.ts';
-import type { ReportedError } from './execution.ts';
-import { IMAGE_BYTES_MAX } from './frames.ts';
+import type { ReportedError, RunImage, RunValue } from './execution.ts';
+import { DESCRIPTION_BYTES_MAX, IMAGE_BYTES_MAX, MARKUP_BYTES_MAX, TEXT_BYTES_MAX } from './frames.ts';
 import { MEDIA_TYPES, type PictureFormat, pictureSize } from './pictures.ts';
 
 const NAME_CHARACTERS_MAX = 1024;
-const TEXT_BYTES_MAX = 64 << 10;
-const MARKUP_BYTES_MAX = 1 << 20;
 const NUMBER_MAX = 1 << 30;
-/** Deeper than what `sandbox/jsonable.py` writes, and shallow enough for JSON.stringify. */
+/** Deeper than what `sandbox/jsonable.py` writes. */
 const DEPTH_MAX = 200;
 const IMAGE_HEADER_BYTES = 4;
+const VALUE_HEADER_BYTES = 16;
 const IMAGES_MAX = 64;
 const ALL_IMAGES_BYTES_MAX = 32 << 20;
 
 /** The report of an uncaught exception, or null when it makes no sense. */
 export function parseErrorFrame(payload: Buffer): ReportedError | null {
   const { type, message, line, traceback, hint } = parseFields(payload);
-  if (typeof type !== 'string' || type === '' || typeof message !== 'string') return null;
+  if (typeof type !== 'string' || typeof message !== 'string') return null;
   return {
     type: shortText(type),
     message: longText(message),
@@ -30,18 +28,35 @@ export function parseErrorFrame(payload: Buffer): ReportedError | null {
 
 /** The value of the last expression and whether something of it was cut, or null when it makes no sense. */
 export function parseValueFrame(payload: Buffer): { value: RunValue; cut: boolean } | null {
-  if (nestingOf(payload) > DEPTH_MAX) return null;
-  const { type, text, html, cut, json } = parseFields(payload);
-  if (typeof type !== 'string' || typeof text !== 'string') return null;
-  const jsonBytes = json === undefined || json === null ? 0 : Buffer.byteLength(JSON.stringify(json));
-  const htmlBytes = typeof html === 'string' ? Buffer.byteLength(html) : 0;
+  if (payload.length < VALUE_HEADER_BYTES) return null;
+  const [headBytes, textBytes, htmlBytes, jsonBytes] = [0, 4, 8, 12].map((at) => payload.readUInt32LE(at));
+  const textAt = VALUE_HEADER_BYTES + headBytes!;
+  const htmlAt = textAt + textBytes!;
+  const jsonAt = htmlAt + htmlBytes!;
+  if (jsonAt + jsonBytes! !== payload.length || headBytes! > DESCRIPTION_BYTES_MAX) return null;
+  if (textBytes! > TEXT_BYTES_MAX || htmlBytes! > MARKUP_BYTES_MAX || jsonBytes! > MARKUP_BYTES_MAX)
+    return null;
+  const { type, html, cut } = parseFields(payload.subarray(VALUE_HEADER_BYTES, textAt));
+  if (typeof type !== 'string') return null;
   const value = {
     type: shortText(type),
-    text: longText(text),
-    html: typeof html === 'string' && htmlBytes <= MARKUP_BYTES_MAX ? html.toWellFormed() : null,
-    json: jsonBytes <= MARKUP_BYTES_MAX ? (json ?? null) : null,
+    text: payload.toString('utf8', textAt, htmlAt),
+    html: html === true ? payload.toString('utf8', htmlAt, jsonAt) : null,
+    json: jsonText(payload.subarray(jsonAt)),
   };
-  return { value, cut: cut === true || jsonBytes > MARKUP_BYTES_MAX || htmlBytes > MARKUP_BYTES_MAX };
+  return { value, cut: cut === true };
+}
+
+/** JSON text that is known to be valid, or null for what is null or makes no sense. */
+function jsonText(bytes: Buffer): string | null {
+  const text = bytes.toString('utf8');
+  if (text === 'null' || nestingOf(bytes) > DEPTH_MAX) return null;
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    return null;
+  }
 }
 
 /** Collects the images of one run, within the caps of the contract. */
@@ -53,8 +68,9 @@ export class ReportedImages {
   /** Takes an image frame; one that is no picture of its format is left out. */
   take(payload: Buffer): void {
     if (payload.length < IMAGE_HEADER_BYTES) return;
-    const pictureAt = IMAGE_HEADER_BYTES + payload.readUInt32LE(0);
-    if (pictureAt > payload.length) return;
+    const descriptionBytes = payload.readUInt32LE(0);
+    const pictureAt = IMAGE_HEADER_BYTES + descriptionBytes;
+    if (descriptionBytes > DESCRIPTION_BYTES_MAX || pictureAt > payload.length) return;
     const { format, width, height, name, title } = parseFields(
       payload.subarray(IMAGE_HEADER_BYTES, pictureAt),
     );
@@ -81,6 +97,7 @@ export class ReportedImages {
 }
 
 function parseFields(json: Buffer): Record<string, unknown> {
+  if (nestingOf(json) > DEPTH_MAX) return {};
   try {
     const parsed: unknown = JSON.parse(json.toString('utf8'));
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};

@@ -8,8 +8,9 @@
 
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
-import type { Ending, Execution, ExecutionRequest, StopReason } from './execution.ts';
+import type { Ending, Execution, ExecutionRequest, OutputListener, StopReason } from './execution.ts';
 import { type Frame, FrameReader } from './frames.ts';
+import { readGently } from './gentle-reader.ts';
 import { OUTPUT_WRITTEN_BYTES_MAX, OutputCapture } from './output.ts';
 import { type ConnectionKind, decodeWaitStatus, encodeRequestHeader, type Report } from './protocol.ts';
 import { parseErrorFrame, parseValueFrame, ReportedImages } from './reported.ts';
@@ -22,7 +23,7 @@ const READY_BYTES = 16;
 const FRAME_BYTES_MAX = 96 << 20;
 /** How long output may still arrive after the process is gone; it is all in socket buffers by then. */
 const DRAIN_MS_MAX = 2000;
-/** The zygote ends a run at its deadline; this much later the service ends the zygote. */
+/** The zygote ends a run at its deadline; this much later its caller is answered all the same. */
 const DEADLINE_GRACE_MS = 1500;
 
 /** The zygote ended before it had reported how the run ended. */
@@ -53,6 +54,7 @@ export class RunProcess {
   readonly #stdout = new OutputCapture();
   readonly #stderr = new OutputCapture();
   readonly #frames = new FrameReader();
+  #onOutput: OutputListener | undefined;
   #openStreams = 3;
   readonly #images = new ReportedImages();
   #errorFrame: Buffer | null = null;
@@ -77,15 +79,16 @@ export class RunProcess {
   attach(kind: ConnectionKind, connection: Socket, early: Buffer): void {
     this.#connections.set(kind, connection);
     if (kind === 'stdin') {
-      connection.resume();
+      // Nothing is to come on this one, and what a program writes to it all the same is not read.
+      connection.pause();
       return;
     }
     const take =
       kind === 'frames'
         ? (chunk: Buffer) => this.#takeFrames(chunk)
-        : (chunk: Buffer) => this.#takeOutput(kind === 'stdout' ? this.#stdout : this.#stderr, chunk);
+        : (chunk: Buffer) => this.#takeOutput(kind, chunk);
     if (early.length > 0) take(early);
-    connection.on('data', take);
+    readGently(connection, take);
     connection.once('close', () => {
       this.#openStreams--;
       this.#finishWhenComplete();
@@ -94,8 +97,9 @@ export class RunProcess {
   }
 
   /** Runs a program in this process. Rejects with RunLostError when the zygote ends first. */
-  execute(request: ExecutionRequest): Promise<Execution> {
+  execute(request: ExecutionRequest, onOutput?: OutputListener): Promise<Execution> {
     return new Promise((resolve, reject) => {
+      this.#onOutput = onOutput;
       this.#settle = { resolve, reject };
       const stdin = this.#connections.get('stdin')!;
       const code = Buffer.from(request.code);
@@ -105,11 +109,22 @@ export class RunProcess {
       this.#started = { at: new Date(), atMs: performance.now() };
       this.zygote.send({ operation: 'arm', sequence: this.sequence, timeoutMs });
       stdin.end(Buffer.concat([encodeRequestHeader(header), code, inputs, Buffer.from(request.stdin)]));
-      this.#timer = setTimeout(() => {
-        this.#stopped ??= 'deadline';
-        this.zygote.kill();
-      }, timeoutMs + DEADLINE_GRACE_MS);
+      this.#timer = setTimeout(() => this.#overdue(), timeoutMs + DEADLINE_GRACE_MS);
       if (this.#exited !== null) this.#finishWhenComplete();
+    });
+  }
+
+  /**
+   * The deadline has passed and no exit is reported: the zygote is hung, which its own heartbeat finds, or the
+   * process is slow to die. Its caller waits no longer for either.
+   */
+  #overdue(): void {
+    // An exit that was reported while this process was busy is read first.
+    setImmediate(() => {
+      if (this.#exited !== null) return;
+      this.stop('deadline');
+      this.#endedAtMs = performance.now();
+      this.#finish();
     });
   }
 
@@ -138,7 +153,6 @@ export class RunProcess {
     if (this.#stopped !== null) {
       // It was the service that ended it, for a reason of the run's own.
       this.#endedAtMs = performance.now();
-      this.#exited = { ...UNREPORTED_EXIT, sequence: this.sequence };
       this.#finish();
       return;
     }
@@ -151,8 +165,9 @@ export class RunProcess {
     return this.#stderr.text();
   }
 
-  #takeOutput(capture: OutputCapture, chunk: Buffer): void {
-    capture.take(chunk);
+  #takeOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void {
+    const kept = (stream === 'stdout' ? this.#stdout : this.#stderr).take(chunk);
+    if (kept.length > 0) this.#onOutput?.(stream, kept);
     if (this.#stdout.writtenBytes + this.#stderr.writtenBytes > OUTPUT_WRITTEN_BYTES_MAX) this.stop('output');
   }
 
@@ -176,9 +191,9 @@ export class RunProcess {
       this.ready = true;
       this.#onReady();
     } else if (kind === 'error') {
-      this.#errorFrame = payload;
+      this.#errorFrame = Buffer.from(payload);
     } else if (kind === 'value') {
-      this.#valueFrame = payload;
+      this.#valueFrame = Buffer.from(payload);
     } else if (kind === 'image') {
       this.#images.take(payload);
     } else if (kind === 'cut') {
@@ -194,13 +209,14 @@ export class RunProcess {
     clearTimeout(this.#timer);
     this.#closeConnections();
     const settle = this.#settle;
-    if (settle === null || this.#started === null || this.#exited === null) return;
+    if (settle === null || this.#started === null) return;
     this.#settle = null;
     const { at, atMs } = this.#started;
     const wallMs = this.#endedAtMs - atMs;
+    const exited = this.#exited ?? { ...UNREPORTED_EXIT, sequence: this.sequence };
     const reportedValue = this.#valueFrame === null ? null : parseValueFrame(this.#valueFrame);
     settle.resolve({
-      ending: endingOf(this.#exited.waitStatus),
+      ending: endingOf(exited.waitStatus),
       stopped: this.#stopped,
       stdout: this.#stdout.text(),
       stderr: this.#stderr.text(),
@@ -217,8 +233,8 @@ export class RunProcess {
       startedAt: at,
       finishedAt: new Date(at.getTime() + wallMs),
       wallMs,
-      cpuMs: Math.max(0, this.#exited.cpuMicroseconds - this.#baseline.cpuMicroseconds) / 1000,
-      peakMemoryMb: Math.max(0, this.#exited.peakMemoryKb - this.#baseline.peakMemoryKb) / 1024,
+      cpuMs: Math.max(0, exited.cpuMicroseconds - this.#baseline.cpuMicroseconds) / 1000,
+      peakMemoryMb: Math.max(0, exited.peakMemoryKb - this.#baseline.peakMemoryKb) / 1024,
     });
   }
 

@@ -1,4 +1,5 @@
 import { limitRange } from '../../runs/limits.ts';
+import { runJson } from '../../runs/run-json.ts';
 import type { SynchronousRuns } from '../../runs/synchronous-runs.ts';
 import type { App } from '../app.ts';
 import { runReference } from '../run-schema.ts';
@@ -24,7 +25,7 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
       body: executeBodySchema(memoryMbMax),
       response: { 200: runReference },
     },
-    handler: async (request) => {
+    handler: async (request, reply) => {
       const { key, jsonBody } = request;
       if (key === null || jsonBody === null) throw new Error('A validated request has a key and a body.');
       const range = limitRange(key.limits, memoryMbMax);
@@ -37,6 +38,7 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
         signal: request.hangUp,
       });
       Object.assign(request.logFields, { run_id: run.id, run_status: run.status, ...run.usage });
+      reply.serializer(runJson);
       return run;
     },
   });

@@ -1,0 +1,28 @@
+/**
+ * A Run as JSON text. What is large and known to need no escaping goes in as it is: the base64 of images, on which
+ * JSON.stringify would cost more than everything else of an answer, and the JSON of the value, whose numbers and
+ * order of keys no parser of ours may change.
+ */
+
+import type { Run, RunImage, RunValue } from './run.ts';
+
+export function runJson(run: Run): string {
+  const { id, status, exit_code, stdout, stderr, value, images, error, truncated, usage, limits } = run;
+  const { created_at, started_at, finished_at } = run;
+  const before = JSON.stringify({ id, status, exit_code, stdout, stderr });
+  const after = JSON.stringify({ error, truncated, usage, limits, created_at, started_at, finished_at });
+  const pictures = images.map(imageJson).join(',');
+  return `${before.slice(0, -1)},"value":${valueJson(value)},"images":[${pictures}],${after.slice(1)}`;
+}
+
+function valueJson(value: RunValue | null): string {
+  if (value === null) return 'null';
+  const { type, text, html, json } = value;
+  return `${JSON.stringify({ type, text, html }).slice(0, -1)},"json":${json ?? 'null'}}`;
+}
+
+function imageJson({ format, media_type, data, width, height, name, title }: RunImage): string {
+  const before = JSON.stringify({ format, media_type });
+  const after = JSON.stringify({ width, height, name, title });
+  return `${before.slice(0, -1)},"data":"${data}",${after.slice(1)}`;
+}
