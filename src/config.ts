@@ -26,6 +26,10 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+export const ISOLATIONS = ['bubblewrap'] as const;
+
+export type Isolation = (typeof ISOLATIONS)[number];
+
 /** The fewest characters of a CODECELL_ADMIN_KEY. */
 const ADMIN_KEY_MIN_LENGTH = 32;
 
@@ -101,16 +105,19 @@ export const SETTINGS = {
     defaultValue: () => [],
     parse: parseProxies,
   }),
+  isolation: setting<Isolation>({
+    variable: 'CODECELL_ISOLATION',
+    description: 'What launches the sandbox.',
+    bounds: `one of ${ISOLATIONS.join(', ')}`,
+    defaultValue: () => 'bubblewrap',
+    parse: (text) => oneOf(ISOLATIONS, text),
+  }),
   logLevel: setting<LogLevel>({
     variable: 'CODECELL_LOG_LEVEL',
     description: 'Least severe log lines that are written, as JSON, to standard error.',
     bounds: `one of ${LOG_LEVELS.join(', ')}`,
     defaultValue: () => 'info',
-    parse: (text) => {
-      const level = LOG_LEVELS.find((known) => known === text);
-      if (level === undefined) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`);
-      return level;
-    },
+    parse: (text) => oneOf(LOG_LEVELS, text),
   }),
 };
 
@@ -165,6 +172,12 @@ function unknownVariables(environment: Record<string, string | undefined>): stri
       const nearest = nearestName(name, known);
       return `${name} is not a setting of this version${nearest ? `: did you mean ${nearest}?` : ''}`;
     });
+}
+
+function oneOf<Value extends string>(known: readonly Value[], text: string): Value {
+  const value = known.find((each) => each === text);
+  if (value === undefined) throw new Error(`must be one of ${known.join(', ')}`);
+  return value;
 }
 
 /** Infers the value's type; an object literal alone would not. */

@@ -45,7 +45,7 @@ program
   .option('--json', 'as JSON', false)
   .action(async (options: { json: boolean }) => {
     const { doctor } = await import('./cli/doctor.ts');
-    process.exitCode = await doctor(options);
+    process.exitCode = await doctor(process.env, options);
   });
 
 program

@@ -12,10 +12,10 @@ is_root() {
   [ "$(id -u)" -eq 0 ]
 }
 
-# Runs a command as the sandbox will run: a root service hands its sandbox to the user nobody.
+# Runs a command as the sandbox will run: a root service gives it a uid of its own.
 as_sandbox_user() {
   if is_root; then
-    (cd / && setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@")
+    (cd / && setpriv --reuid 60999 --regid 60999 --clear-groups -- "$@")
   else
     (cd / && "$@")
   fi
@@ -94,7 +94,7 @@ check_namespaces() {
   if setting_is kernel/unprivileged_userns_clone 0; then
     suggest_sysctl kernel.unprivileged_userns_clone=1
   elif setting_is user/max_user_namespaces 0; then
-    suggest_sysctl user.max_user_namespaces=10000
+    suggest_sysctl user.max_user_namespaces=15000
   elif setting_is kernel/apparmor_restrict_unprivileged_userns 1; then
     load_apparmor_profile
   fi

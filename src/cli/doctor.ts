@@ -1,7 +1,7 @@
 /** `codecell doctor`: what the sandbox needs of this host, and whether it holds. */
 
-import { availableParallelism } from 'node:os';
 import { styleText } from 'node:util';
+import { loadConfig } from '../config.ts';
 import { BubblewrapLauncher } from '../sandbox/launchers/bubblewrap.ts';
 import { Pool } from '../sandbox/pool.ts';
 import { checkPrerequisites, type Prerequisite } from '../sandbox/prerequisites.ts';
@@ -12,14 +12,13 @@ import { type Canary, selfTest } from '../sandbox/self-test.ts';
 const ignore = (): void => undefined;
 const SILENT = { warn: ignore, error: ignore };
 
-/** Prints the table; answers 0 only when nothing is missing and every canary is held. */
-export async function doctor(options: {
-  json: boolean;
-  concurrency?: number;
-  memoryMbMax?: number;
-}): Promise<number> {
-  const { concurrency = availableParallelism(), memoryMbMax = 2048 } = options;
-  const prerequisites = await checkPrerequisites({ concurrency, memoryMbMax });
+/**
+ * Prints the table; answers 0 only when nothing is missing and every canary is held.
+ * @throws OperatorError when the environment does not make a valid configuration.
+ */
+export async function doctor(environment: NodeJS.ProcessEnv, options: { json: boolean }): Promise<number> {
+  const { config } = loadConfig(environment);
+  const prerequisites = await checkPrerequisites(config);
   const { canaries, complaint } = await tryCanaries();
   const well =
     complaint === null &&

@@ -8,7 +8,7 @@ import type { Execution } from '../sandbox/execution.ts';
 import type { Run, RunError, RunLimits, RunStatus } from './run.ts';
 
 const TIME_HINT =
-  'Do less work in one run, or ask for more time: timeout_ms may be up to 30000. What was printed is kept.';
+  'Do less work in one run, or ask for more time (timeout_ms) where the limits allow it. What was printed is kept.';
 const OUTPUT_HINT =
   'The first 1 MiB of each stream is kept: print a summary, or the last expression as the value.';
 

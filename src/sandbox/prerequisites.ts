@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { totalmem } from 'node:os';
+import { release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { UNPRIVILEGED_ID } from './launchers/bubblewrap.ts';
@@ -21,6 +21,8 @@ export interface Prerequisite {
 
 const run = promisify(execFile);
 const MEMORY_OF_SERVICE_MB = 512;
+/** From here on RLIMIT_NPROC counts within a user namespace. */
+const KERNEL_MIN = [5, 14] as const;
 
 /** Looks at the host. Never throws: what cannot be found out counts as missing. */
 export async function checkPrerequisites(limits: {
@@ -29,6 +31,7 @@ export async function checkPrerequisites(limits: {
 }): Promise<Prerequisite[]> {
   return [
     checkPlatform(),
+    checkKernelVersion(),
     await checkRuntime(),
     ...(await checkKernel()),
     await checkBubblewrap(),
@@ -44,6 +47,19 @@ function checkPlatform(): Prerequisite {
     state: found === 'linux x64' ? 'ok' : 'missing',
     found,
     remedy: found === 'linux x64' ? null : `Run on Linux x86-64; ${found} is not supported.`,
+  };
+}
+
+function checkKernelVersion(): Prerequisite {
+  const found = release();
+  const [major = 0, minor = 0] = found.split('.').map(Number);
+  const enough = major > KERNEL_MIN[0] || (major === KERNEL_MIN[0] && minor >= KERNEL_MIN[1]);
+  return {
+    name: 'kernel',
+    gives: 'threads are counted for each run on its own',
+    state: enough ? 'ok' : 'missing',
+    found,
+    remedy: enough ? null : `Linux ${KERNEL_MIN.join('.')} or newer.`,
   };
 }
 

@@ -12,6 +12,8 @@ export interface ProcessOptions {
   /** Variables besides PATH and HOME. */
   environment?: Record<string, string>;
   currentFolder?: string;
+  /** Runs as this user, and a group of the same number; for root alone. */
+  userId?: number;
 }
 
 export class CodecellProcess {
@@ -20,11 +22,12 @@ export class CodecellProcess {
   stderr = '';
   readonly #ended: Promise<unknown>;
 
-  constructor(args: string[], { environment = {}, currentFolder = tmpdir() }: ProcessOptions = {}) {
+  constructor(args: string[], { environment = {}, currentFolder = tmpdir(), userId }: ProcessOptions = {}) {
     this.child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
       cwd: currentFolder,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...(userId === undefined ? {} : { uid: userId, gid: userId }),
       // Nothing is left behind by a test that ran out of time.
       timeout: 60_000,
       killSignal: 'SIGKILL',
