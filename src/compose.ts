@@ -13,6 +13,7 @@ import { executeRoute } from './http/routes/execute.ts';
 import { healthRoutes } from './http/routes/health.ts';
 import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
+import { usageRoute } from './http/routes/usage.ts';
 import { Authenticator } from './keys/authenticator.ts';
 import { createFirstAdminKey } from './keys/create-key.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
@@ -28,6 +29,7 @@ import { KeyStore } from './store/key-store.ts';
 import type { Database } from './store/schema.ts';
 import { UsageStore } from './store/usage-store.ts';
 import { UsageRecorder } from './usage/recorder.ts';
+import { UsageReports } from './usage/report.ts';
 import { readVersion } from './version.ts';
 
 const TIMEOUTS: Omit<ServerTimeouts, 'idleMs'> = {
@@ -96,8 +98,12 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const db = await openDatabase(config.dataDir);
     opened = db;
     const keys = new KeyStore(db);
-    const usageStore = new UsageStore(db);
-    usage = await UsageRecorder.open({ store: usageStore, clock: systemClock, logger, observer: NOBODY });
+    usage = await UsageRecorder.open({
+      store: new UsageStore(db),
+      clock: systemClock,
+      logger,
+      observer: NOBODY,
+    });
     const recorder = usage;
     const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
     const { app, connections } = createApp({
@@ -122,6 +128,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
       memoryMbMax,
     });
     runtimeRoute(app, { runtime, memoryMbMax });
+    usageRoute(app, { reports: new UsageReports(db), clock: systemClock });
     healthRoutes(app, { isReady: () => admission.open && sandbox.ready && recorder.writable });
     openApiRoute(app);
     startPageRoute(app, { version });

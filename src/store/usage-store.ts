@@ -36,7 +36,8 @@ export function hourOf(timeMs: number): number {
   return timeMs - (timeMs % HOUR_MS);
 }
 
-const NOTHING: ChargeColumns = {
+/** What is added to. */
+export const NO_CHARGE: ChargeColumns = {
   queue_ms: 0,
   wall_ms: 0,
   cpu_ms: 0,
@@ -47,7 +48,7 @@ const NOTHING: ChargeColumns = {
 };
 
 /** The columns that are added up. */
-export const CHARGE_COLUMNS = Object.keys(NOTHING) as (keyof ChargeColumns)[];
+export const CHARGE_COLUMNS = Object.keys(NO_CHARGE) as (keyof ChargeColumns)[];
 
 const RUN_COLUMNS = ['id', 'key_id', 'status', 'ended_at', ...CHARGE_COLUMNS] as const;
 const HOUR_COLUMNS = ['hour', 'key_id', 'outcome', 'count', ...CHARGE_COLUMNS] as const;
@@ -61,11 +62,11 @@ export class UsageStore {
     this.#db = db;
     this.#insertRun = db
       .insertInto('usage_runs')
-      .values({ id: '', key_id: '', status: '', ended_at: 0, ...NOTHING })
+      .values({ id: '', key_id: '', status: '', ended_at: 0, ...NO_CHARGE })
       .compile();
     this.#addToHour = db
       .insertInto('usage_hours')
-      .values({ hour: 0, key_id: '', outcome: '', count: 0, ...NOTHING })
+      .values({ hour: 0, key_id: '', outcome: '', count: 0, ...NO_CHARGE })
       .onConflict((conflict) =>
         conflict
           .columns(['hour', 'key_id', 'outcome'])
@@ -157,12 +158,12 @@ function byHour(runs: RunCharge[], refusals: Refusals[]): UsageHoursTable[] {
     const { key_id, status: outcome } = run;
     const hour = hourOf(run.ended_at);
     const name = `${hour} ${key_id} ${outcome}`;
-    const sum = hours.get(name) ?? { hour, key_id, outcome, count: 0, ...NOTHING };
+    const sum = hours.get(name) ?? { hour, key_id, outcome, count: 0, ...NO_CHARGE };
     hours.set(name, sum);
     sum.count++;
     for (const column of CHARGE_COLUMNS) sum[column] += run[column];
   }
-  return [...hours.values(), ...refusals.map((refusal) => ({ ...NOTHING, ...refusal }))];
+  return [...hours.values(), ...refusals.map((refusal) => ({ ...NO_CHARGE, ...refusal }))];
 }
 
 /** Ids are UUIDv7: they begin with their time. */

@@ -1,0 +1,134 @@
+/** Usage as it is shown: what the runs of each key add up to by period. */
+
+import type { Kysely } from 'kysely';
+import type { Database } from '../store/schema.ts';
+import { type UsageHour, usageHours } from '../store/usage-queries.ts';
+import { CHARGE_COLUMNS, NO_CHARGE } from '../store/usage-store.ts';
+import { type Grouping, periodOf, type TimeRange } from './range.ts';
+import { REFUSAL_CODES, type RefusalCode } from './refusals.ts';
+
+/** The statuses that are charged; a run that the service lost is not. */
+export const CHARGED_STATUSES = [
+  'succeeded',
+  'failed',
+  'timed_out',
+  'memory_exceeded',
+  'output_exceeded',
+  'crashed',
+  'cancelled',
+] as const;
+
+export type ChargedStatus = (typeof CHARGED_STATUSES)[number];
+
+/** What is added up besides runs and refusals, in the contract's order. */
+export const USAGE_NUMBERS = [
+  'wall_ms',
+  'cpu_ms',
+  'queue_ms',
+  'memory_mb_seconds',
+  'bytes_in',
+  'bytes_out',
+  'images',
+] as const;
+
+export type UsageSums = {
+  runs: Record<ChargedStatus, number>;
+  refused: Record<RefusalCode, number>;
+} & Record<(typeof USAGE_NUMBERS)[number], number>;
+
+export interface UsageRow extends UsageSums {
+  period: string;
+  key_id: string;
+  /** As it is called today. */
+  key_name: string;
+  /** The team that it belongs to today. */
+  team: string | null;
+}
+
+export interface UsageSelection extends TimeRange {
+  groupBy: Grouping;
+  keyId?: string | undefined;
+  team?: string | undefined;
+}
+
+/** What the key of CODECELL_ADMIN_KEY is called, which has no row of its own. */
+const NO_ROW_NAMES: Record<string, string> = { key_environment: 'CODECELL_ADMIN_KEY' };
+
+/** Reports of usage. */
+export class UsageReports {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  /**
+   * The rows of one period after the other, by key within each. A period is given away before the next one is read,
+   * so that no answer is held in memory as a whole. `totals` is added to on the way.
+   */
+  async *periods(selection: UsageSelection, totals: UsageTotals): AsyncGenerator<UsageRow[]> {
+    const { groupBy, team } = selection;
+    let period = '';
+    let sums = new Map<string, UsageTotals>();
+    let keys = new Map<string, UsageHour>();
+    const rows = (): UsageRow[] =>
+      [...sums]
+        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .map(([keyId, sum]) => ({
+          period,
+          key_id: keyId,
+          key_name: keys.get(keyId)?.key_name ?? NO_ROW_NAMES[keyId] ?? keyId,
+          team: keys.get(keyId)?.team ?? null,
+          ...sum.sums(),
+        }));
+    for await (const hours of usageHours(this.#db, selection)) {
+      for (const hour of hours) {
+        if (team !== undefined && hour.team !== team) continue;
+        const its = periodOf(hour.hour, groupBy);
+        if (its !== period && sums.size > 0) {
+          yield rows();
+          sums = new Map();
+          keys = new Map();
+        }
+        period = its;
+        const sum = sums.get(hour.key_id) ?? new UsageTotals();
+        sums.set(hour.key_id, sum);
+        keys.set(hour.key_id, hour);
+        sum.add(hour);
+        totals.add(hour);
+      }
+    }
+    if (sums.size > 0) yield rows();
+  }
+}
+
+/** Adds up hours. Memory is added in whole MB × milliseconds, so that the sum does not depend on the order. */
+export class UsageTotals {
+  readonly #counts = new Map<string, number>();
+  readonly #charge = { ...NO_CHARGE };
+
+  add(hour: UsageHour): void {
+    this.#counts.set(hour.outcome, (this.#counts.get(hour.outcome) ?? 0) + hour.count);
+    for (const name of CHARGE_COLUMNS) this.#charge[name] += hour[name];
+  }
+
+  sums(): UsageSums {
+    const { wall_ms, cpu_ms, queue_ms, memory_mb_ms, bytes_in, bytes_out, images } = this.#charge;
+    return {
+      runs: this.#countsOf(CHARGED_STATUSES),
+      refused: this.#countsOf(REFUSAL_CODES),
+      wall_ms,
+      cpu_ms,
+      queue_ms,
+      memory_mb_seconds: memory_mb_ms / 1000,
+      bytes_in,
+      bytes_out,
+      images,
+    };
+  }
+
+  #countsOf<Name extends string>(names: readonly Name[]): Record<Name, number> {
+    const counts = names.map((name) => [name, this.#counts.get(name) ?? 0]);
+    return Object.fromEntries(counts) as Record<Name, number>;
+  }
+}
