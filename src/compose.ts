@@ -11,12 +11,15 @@ import type { BodyLimits } from './http/body-reader.ts';
 import { addOpenApi, openApiRoute } from './http/openapi.ts';
 import { executeRoute } from './http/routes/execute.ts';
 import { healthRoutes } from './http/routes/health.ts';
+import { metricsRoute } from './http/routes/metrics.ts';
 import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
 import { usageRoute } from './http/routes/usage.ts';
 import { Authenticator } from './keys/authenticator.ts';
 import { createFirstAdminKey } from './keys/create-key.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
+import { createFirstAdminKey } from './keys/first-admin-key.ts';
+import { Metrics } from './metrics/metrics.ts';
 import { Admission } from './runs/admission.ts';
 import { TIMEOUT_MS_MAX } from './runs/limits.ts';
 import { SynchronousRuns } from './runs/synchronous-runs.ts';
@@ -44,9 +47,6 @@ const BODIES: BodyLimits = { bodyBytesMax: 16 * 2 ** 20, totalBytesMax: 256 * 2 
 
 /** Bytes that waiting requests may hold together. */
 const QUEUE_BYTES_MAX = 256 * 2 ** 20;
-
-const nobody = (): void => undefined;
-const NOBODY = { ran: nobody, refused: nobody, stored: nobody };
 
 /** How long a shutdown waits for callers to take their last answers, in milliseconds. */
 const LAST_ANSWERS_MS = 5000;
@@ -98,14 +98,22 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const db = await openDatabase(config.dataDir);
     opened = db;
     const keys = new KeyStore(db);
+    const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
+    const load = () => ({ running: admission.running, waiting: admission.waiting });
+    const metrics = new Metrics({
+      version,
+      concurrency,
+      load,
+      sandbox: () => sandbox.statistics(),
+      usageWritable: () => usage?.writable ?? true,
+    });
     usage = await UsageRecorder.open({
       store: new UsageStore(db),
       clock: systemClock,
       logger,
-      observer: NOBODY,
+      observer: metrics,
     });
     const recorder = usage;
-    const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
     const { app, connections } = createApp({
       logger,
       access: new AccessControl({
@@ -121,6 +129,8 @@ export async function startService(config: Config, options: ServiceOptions = {})
       bodies: BODIES,
       timeouts: { ...TIMEOUTS, idleMs: idleMs(queueWaitMs), ...options.timeouts },
       closing: () => !admission.open,
+      onAnswered: (answer) => metrics.answered(answer),
+      refusalsStored: () => recorder.refusalsStored(),
     });
     await addOpenApi(app, version);
     executeRoute(app, {
@@ -129,6 +139,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     });
     runtimeRoute(app, { runtime, memoryMbMax });
     usageRoute(app, { reports: new UsageReports(db), clock: systemClock });
+    metricsRoute(app, { metrics });
     healthRoutes(app, { isReady: () => admission.open && sandbox.ready && recorder.writable });
     openApiRoute(app);
     startPageRoute(app, { version });
@@ -137,7 +148,6 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const url = await listen(app, config);
     const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, systemClock) : null;
     logger.info({ url, version, concurrency }, 'the service is ready');
-    const load = () => ({ running: admission.running, waiting: admission.waiting });
     return {
       url,
       firstAdminKey,

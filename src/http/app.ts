@@ -17,6 +17,7 @@ import fastify, {
 } from 'fastify';
 import { Type } from 'typebox';
 import type { Key } from '../keys/key.ts';
+import type { AnsweredRequest } from '../metrics/metrics.ts';
 import { type ErrorCode, invalidRequest, ServiceError } from '../shared/errors.ts';
 import { newRequestId } from '../shared/ids.ts';
 import type { Access, AccessControl } from './access.ts';
@@ -24,7 +25,7 @@ import { type BodyLimits, BodyReader } from './body-reader.ts';
 import { Connections } from './connections.ts';
 import { type JsonBody, parseJsonBody } from './json-body.ts';
 import { checkMediaType } from './media-type.ts';
-import { problemAnswer } from './problems.ts';
+import { PROBLEMS, problemAnswer } from './problems.ts';
 import { readQueryNumbers } from './query-numbers.ts';
 import { logRequest } from './request-log.ts';
 import { RouteTable } from './route-table.ts';
@@ -71,6 +72,10 @@ export interface AppOptions {
   timeouts: ServerTimeouts;
   /** True while the service ends: answers then close their connection. */
   closing: () => boolean;
+  /** Told of every request once it has been answered or its caller has gone. */
+  onAnswered: (answer: AnsweredRequest) => void;
+  /** Resolves once the refusals of keys that were decided on are counted: their callers are answered after that. */
+  refusalsStored: () => Promise<void>;
 }
 
 export type App = ReturnType<typeof createApp>['app'];
@@ -83,12 +88,14 @@ export function createApp(options: AppOptions) {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   addChecks(app, options, connections);
   addBodies(app, new BodyReader(options.bodies));
-  app.setErrorHandler((error: Error, request, reply) => {
+  app.setErrorHandler(async (error: Error, request, reply) => {
     // The caller has gone, and with them whoever could be answered.
     if (error === request.hangUp.reason) return reply.hijack();
     const known = toServiceError(error, request.routeOptions.schema);
     request.logFields.code = known.code;
     if (known.code === 'internal') request.log.error({ err: known.cause ?? known }, known.message);
+    const { status } = PROBLEMS[known.code];
+    if (request.key !== null && (status === 429 || status === 503)) await options.refusalsStored();
     // Fastify closes the connection when it refuses a body; Node reads what is left of it and keeps the connection.
     if (!options.closing()) reply.removeHeader('Connection');
     return sendProblem(reply, known);
@@ -156,7 +163,7 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
   app.addHook('onRequest', async (request, reply) => {
     request.logFields = {};
     request.hangUp = connections.opened(request.raw, reply.raw);
-    logRequest(request, reply);
+    logRequest(request, reply, options.onAnswered);
     reply.headers(headersOfEveryAnswer(request.id));
     if (options.closing()) reply.header('Connection', 'close');
     if (request.is404) throw noSuchRoute(routes.methodsAt(request.url));
