@@ -16,7 +16,6 @@ import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
 import { usageRoute } from './http/routes/usage.ts';
 import { Authenticator } from './keys/authenticator.ts';
-import { createFirstAdminKey } from './keys/create-key.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { createFirstAdminKey } from './keys/first-admin-key.ts';
 import { Metrics } from './metrics/metrics.ts';
