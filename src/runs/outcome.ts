@@ -62,6 +62,10 @@ function outcomeOf(execution: Execution, limits: RunLimits): { status: RunStatus
           hint: OUTPUT_HINT,
         },
       };
+    case 'memory': {
+      const message = 'The run was stopped because the memory of the sandbox ran out.';
+      return { status: 'memory_exceeded', error: plainError('MemoryError', message) };
+    }
     case null:
       return outcomeOfEnding(execution);
   }

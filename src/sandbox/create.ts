@@ -1,5 +1,6 @@
 /** The sandbox of a service: it starts only when every layer is there and every canary is held. */
 
+import { Cgroup, type CgroupLimits } from './cgroup.ts';
 import {
   type ExecuteOptions,
   type Execution,
@@ -19,6 +20,20 @@ export interface SandboxOptions {
   concurrency: number;
   memoryMbMax: number;
   logger: SandboxLogger;
+}
+
+/** Memory of the zygote, its successor and the spares, and what the kernel needs for ordinary runs. */
+const GROUP_MEMORY_MB = 1024;
+/** Processes besides the threads of runs: launchers, zygotes, spares of two generations. */
+const GROUP_PROCESSES = 64;
+const PROCESSES_PER_RUN = 66;
+
+/** What all runs together may need when each keeps to its own limits. */
+function groupLimits({ concurrency, memoryMbMax }: SandboxOptions): CgroupLimits {
+  return {
+    memoryBytes: (concurrency * memoryMbMax + GROUP_MEMORY_MB) * 2 ** 20,
+    processes: concurrency * (PROCESSES_PER_RUN + 2) + GROUP_PROCESSES,
+  };
 }
 
 /** Creates the sandbox; nothing runs before `start`. */
@@ -41,7 +56,8 @@ class VerifiedSandbox implements Sandbox {
     try {
       const runtime = await readRuntime();
       if (this.#stopped) throw new SandboxFaultError('the sandbox is stopping');
-      const pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger, concurrency });
+      const cgroup = Cgroup.create(groupLimits(this.#options));
+      const pool = new Pool({ launcher: new BubblewrapLauncher(runtime, cgroup), logger, concurrency });
       this.#pool = pool;
       await pool.start();
       const escaped = (await selfTest(pool, runtime)).filter((canary) => !canary.held);

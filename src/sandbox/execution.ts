@@ -42,8 +42,8 @@ export interface Truncated {
 /** How the kernel says that the process ended. */
 export type Ending = { by: 'exit'; code: number } | { by: 'signal'; signal: string };
 
-/** Why the supervisor ended the process, when it did. */
-export type StopReason = 'deadline' | 'output' | 'cancel';
+/** Why the process was ended, when it did not end itself: by the supervisor, or by the kernel for want of memory. */
+export type StopReason = 'deadline' | 'output' | 'cancel' | 'memory';
 
 /** An uncaught exception as the run itself reported it: its own words, to be shown to its caller only. */
 export interface ReportedError {

@@ -7,7 +7,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import type { RunChannels } from './channels.ts';
 import type { Launcher, LaunchOptions } from './launchers/launcher.ts';
 import type { SandboxLogger } from './logger.ts';
@@ -43,9 +43,12 @@ export class Generation {
   #retry: NodeJS.Timeout | undefined;
   #everReady = false;
   #lastComplaint = '';
+  /** Of the launcher's count, what has been accounted for. */
+  #killedForMemory: number;
 
   constructor(options: GenerationOptions) {
     this.#options = options;
+    this.#killedForMemory = options.launcher.killedForMemory ?? 0;
     this.zygote = new Zygote(options.launcher, options.launch, {
       report: (report) => this.#receive(report),
       ended: (complaint) => this.#ended(complaint),
@@ -158,7 +161,7 @@ export class Generation {
     if (process === undefined) return;
     this.#processes.delete(report.sequence);
     this.#options.channels.forget(process.token);
-    process.exited(report);
+    process.exited(report, this.#wasKilledForMemory(report.waitStatus));
     if (!process.ready && !this.#retiring) {
       // Its own words explain why it could not confine itself.
       this.#spareFailed(process.complaint, 'a spare process failed to start');
@@ -166,6 +169,15 @@ export class Generation {
       this.refill();
     }
     this.#endWhenIdle();
+  }
+
+  /** Only SIGKILL can be the kernel's doing, and only where its count has gone up. */
+  #wasKilledForMemory(waitStatus: number): boolean {
+    if (waitStatus !== constants.signals.SIGKILL) return false;
+    const killed = this.#options.launcher.killedForMemory ?? 0;
+    if (killed <= this.#killedForMemory) return false;
+    this.#killedForMemory++;
+    return true;
   }
 
   #endWhenIdle(): void {

@@ -134,6 +134,7 @@ export class Pool implements Sandbox {
     for (const zygote of zygotes) zygote.kill();
     await Promise.all(zygotes.map((zygote) => zygote.gone()));
     await this.#channels.close();
+    await this.#options.launcher.close?.();
   }
 
   statistics(): SandboxStatistics {

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { Cgroup } from './cgroup.ts';
 import { UNPRIVILEGED_ID } from './launchers/bubblewrap.ts';
 import { readRuntime } from './runtime.ts';
 
@@ -35,6 +36,7 @@ export async function checkPrerequisites(limits: {
     await checkRuntime(),
     ...(await checkKernel()),
     await checkBubblewrap(),
+    await checkCgroup(),
     checkMemory(limits),
   ];
 }
@@ -170,6 +172,19 @@ function userNamespaceRemedy(): string {
     return 'In a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined';
   }
   return 'Unprivileged user namespaces must be allowed on this host.';
+}
+
+async function checkCgroup(): Promise<Prerequisite> {
+  const base = {
+    name: 'control group',
+    gives: 'bounds what no limit of one process counts: kernel memory, processes',
+  };
+  const cgroup = Cgroup.create({ memoryBytes: 2 ** 30, processes: 100 });
+  await cgroup?.remove();
+  if (cgroup !== null) return { ...base, state: 'ok', found: `version ${cgroup.version}`, remedy: null };
+  const remedy =
+    'Start the service in a delegated group (systemd: Delegate=yes), or plan memory for it: see SECURITY.md.';
+  return { ...base, state: 'warning', found: 'none that this user may make', remedy };
 }
 
 function checkMemory({

@@ -135,9 +135,10 @@ export class RunProcess {
     this.zygote.send({ operation: 'kill', sequence: this.sequence });
   }
 
-  /** The zygote has reaped the process. */
-  exited(report: Exited): void {
+  /** The zygote has reaped the process; `killedForMemory` when the kernel ended it for want of memory. */
+  exited(report: Exited, killedForMemory: boolean): void {
     this.#exited = report;
+    if (killedForMemory) this.#stopped ??= 'memory';
     this.#endedAtMs = performance.now();
     clearTimeout(this.#timer);
     if (report.deadlinePassed) this.#stopped ??= 'deadline';

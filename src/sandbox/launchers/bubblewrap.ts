@@ -10,6 +10,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Cgroup } from '../cgroup.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Launcher, LaunchOptions, ZygoteConfiguration } from './launcher.ts';
 
@@ -25,8 +26,11 @@ const JAIL = {
 } as const;
 const LOADER_CACHE = '/etc/ld.so.cache';
 
-/** The out-of-memory killer takes the sandbox first; raising one's own score needs no privilege. */
-const VOLUNTEER = 'echo 1000 >/proc/self/oom_score_adj 2>/dev/null; exec "$@"';
+/**
+ * Waits for a line, by which time it is in its control group; the out-of-memory killer takes the sandbox first, and
+ * raising one's own score needs no privilege.
+ */
+const BEGIN = 'read -r _; echo 1000 >/proc/self/oom_score_adj 2>/dev/null; exec "$@"';
 
 /** [path on the host, path in the jail] */
 type Bind = [string, string];
@@ -34,9 +38,20 @@ type Bind = [string, string];
 export class BubblewrapLauncher implements Launcher {
   readonly name = 'bubblewrap';
   readonly #runtime: Runtime;
+  readonly #cgroup: Cgroup | null;
 
-  constructor(runtime: Runtime) {
+  /** `cgroup` bounds all that is launched, where there is one. */
+  constructor(runtime: Runtime, cgroup: Cgroup | null = null) {
     this.#runtime = runtime;
+    this.#cgroup = cgroup;
+  }
+
+  get killedForMemory(): number {
+    return this.#cgroup?.killedForMemory ?? 0;
+  }
+
+  async close(): Promise<void> {
+    await this.#cgroup?.remove();
   }
 
   launch(options: LaunchOptions): ChildProcess {
@@ -53,9 +68,9 @@ export class BubblewrapLauncher implements Launcher {
       this.#runtime.python.executable,
       ...['-I', '-S', '-B', `${JAIL.sandbox}/zygote.py`, JSON.stringify(this.#configuration(options))],
     ];
-    const command = ['/bin/sh', '-c', VOLUNTEER, 'sh', ...jailed];
+    const command = ['/bin/sh', '-c', BEGIN, 'sh', ...jailed];
     const [file, ...rest] = staged.size > 0 ? [...stagingCommand(staged), ...command] : command;
-    return spawn(file!, rest, {
+    const launched = spawn(file!, rest, {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       cwd: '/',
       // A group of its own: a terminal's Ctrl-C is for the service, and `kill` reaches all that a launch started.
@@ -63,6 +78,9 @@ export class BubblewrapLauncher implements Launcher {
       env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
       ...(asRoot && staged.size === 0 ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {}),
     });
+    if (launched.pid !== undefined) this.#cgroup?.add(launched.pid);
+    launched.stdin?.write('\n');
+    return launched;
   }
 
   #binds(socketPath: string): Bind[] {

@@ -19,6 +19,10 @@ export interface Launcher {
    * service.
    */
   launch(options: LaunchOptions): ChildProcess;
+  /** How many processes the kernel has ended for want of memory, where that can be known; else 0. */
+  readonly killedForMemory?: number;
+  /** Lets go of what outlives the processes. */
+  close?(): Promise<void>;
 }
 
 /** What the zygote needs to know, as its one argument. Paths are as seen from inside. */
