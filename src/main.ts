@@ -1,6 +1,7 @@
 /** The `codecell` command: parses arguments, nothing else. Each command is loaded when it is called. */
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import type { UsageOptions } from './cli/usage.ts';
 import { OperatorError } from './shared/errors.ts';
 import { readVersion } from './version.ts';
 
@@ -37,6 +38,32 @@ program
   .action(async (options: { name: string }) => {
     const { createAdminKeyCommand } = await import('./cli/keys.ts');
     await createAdminKeyCommand(process.env, options);
+  });
+
+program
+  .command('usage')
+  .description('who has used what: a table with bars, JSON or CSV')
+  .option('--from <time>', 'first moment: a date or an RFC 3339 time, floored to the hour (default: 30 days)')
+  .option('--to <time>', 'first moment that is left out (default: the end of this hour)')
+  .addOption(
+    new Option('--group-by <period>', 'what to add up').choices(['hour', 'day', 'month']).default('day'),
+  )
+  .option('--key <id>', 'only of this key')
+  .option('--team <name>', 'only of keys that belong to this team today')
+  .addOption(new Option('--json', 'as GET /v1/usage answers it').default(false).conflicts('csv'))
+  .option('--csv', 'as CSV', false)
+  .action(async (options: UsageOptions) => {
+    const { usage } = await import('./cli/usage.ts');
+    await usage(process.env, options);
+  });
+
+program
+  .command('backup')
+  .description('copy the database to a file, also while the service runs')
+  .argument('<file>', 'a file that does not exist yet')
+  .action(async (file: string) => {
+    const { backup } = await import('./cli/backup.ts');
+    await backup(process.env, file);
   });
 
 program

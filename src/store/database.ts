@@ -30,6 +30,19 @@ export async function openDatabase(dataDir: string): Promise<Kysely<Database>> {
   }
 }
 
+/**
+ * As `openDatabase`, for commands that make nothing.
+ * @throws OperatorError when there is no database in the folder.
+ */
+export async function openExistingDatabase(dataDir: string): Promise<Kysely<Database>> {
+  if (!existsSync(join(dataDir, FILE_NAME))) {
+    throw new OperatorError(
+      `There is no database in ${dataDir}: name the data folder of the service in CODECELL_DATA_DIR.`,
+    );
+  }
+  return openDatabase(dataDir);
+}
+
 /** With its parents. Node's own `recursive` never returns where a parent exists and still takes no folder (/proc). */
 function makeFolder(path: string): void {
   if (existsSync(path)) return;

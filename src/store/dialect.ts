@@ -240,3 +240,11 @@ function isBusy(error: unknown): boolean {
   const { errcode } = error as { errcode?: number };
   return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY;
 }
+
+/**
+ * Writes a consistent copy of the database to a file that must be empty or missing. Others read and write meanwhile:
+ * the copy is of one moment, and goes through all pages in one read transaction.
+ */
+export async function copyDatabase(db: Pick<Kysely<unknown>, 'executeQuery'>, path: string): Promise<void> {
+  await db.executeQuery(CompiledQuery.raw('VACUUM INTO ?', [path]));
+}
