@@ -104,7 +104,7 @@ export function problemOf(answer: Answer): Problem {
 }
 
 /** Writes a key as another process would, while the service runs. */
-async function addKey(dataDir: string, key: Partial<Key>): Promise<string> {
+export async function addKey(dataDir: string, key: Partial<Key>): Promise<string> {
   const secret = generateSecret();
   const db = await openDatabase(dataDir);
   await new KeyStore(db).insert(
