@@ -1,6 +1,7 @@
 /** The `codecell` command: parses arguments, nothing else. Each command is loaded when it is called. */
 
 import { Command, Option } from 'commander';
+import type { RunOptions } from './cli/run.ts';
 import type { UsageOptions } from './cli/usage.ts';
 import { OperatorError } from './shared/errors.ts';
 import { readVersion } from './version.ts';
@@ -38,6 +39,25 @@ program
   .action(async (options: { name: string }) => {
     const { createAdminKeyCommand } = await import('./cli/keys.ts');
     await createAdminKeyCommand(process.env, options);
+  });
+
+program
+  .command('run')
+  .description('run one program in the sandbox, without a server')
+  .argument('<file>', 'the Python program; - reads it from standard input')
+  .option(
+    '--stdin <file>',
+    "text for the program's stdin; - is our own, also the default where that is no terminal",
+  )
+  .option('--inputs <json>', 'the dict `inputs`: a JSON object, or @FILE that holds one')
+  .option('--timeout-ms <number>', 'stop it after this running time: 1 to 30000', '30000')
+  .option('--memory-mb <number>', 'memory it may use, in MB: 32 to 2048', '512')
+  .option('--images <folder>', 'where to write images (default: the current folder)')
+  .option('--json', 'print the whole run as a JSON object and nothing else', false)
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .action(async (file: string, options: Omit<RunOptions, 'file'>) => {
+    const { run } = await import('./cli/run.ts');
+    process.exitCode = await run({ file, ...options });
   });
 
 program
