@@ -74,6 +74,36 @@ const MIGRATIONS: Record<string, Migration> = {
         .execute();
     },
   },
+  '0004-idempotency': {
+    async up(db) {
+      await db.schema
+        .createTable('idempotency_answers')
+        .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('key_id', 'text', (column) => column.notNull())
+        .addColumn('route', 'text', (column) => column.notNull())
+        .addColumn('idempotency_key', 'text', (column) => column.notNull())
+        .addColumn('request_hash', 'text', (column) => column.notNull())
+        .addColumn('status', 'integer', (column) => column.notNull())
+        .addColumn('location', 'text')
+        .addColumn('created_at', 'bigint', (column) => column.notNull())
+        .addColumn('body_bytes', 'bigint', (column) => column.notNull())
+        .addColumn('body_start', 'bytea', (column) => column.notNull())
+        .addUniqueConstraint('idempotency_answers_name', ['key_id', 'route', 'idempotency_key'])
+        .execute();
+      await db.schema
+        .createIndex('idempotency_answers_by_key')
+        .on('idempotency_answers')
+        .columns(['key_id', 'id', 'body_bytes'])
+        .execute();
+      await db.schema
+        .createTable('idempotency_parts')
+        .addColumn('answer_id', 'text', (column) => column.notNull())
+        .addColumn('position', 'integer', (column) => column.notNull())
+        .addColumn('bytes', 'bytea', (column) => column.notNull())
+        .addPrimaryKeyConstraint('idempotency_parts_key', ['answer_id', 'position'])
+        .execute();
+    },
+  },
 };
 
 const CHARGE = ['queue_ms', 'wall_ms', 'cpu_ms', 'memory_mb_ms', 'bytes_in', 'bytes_out', 'images'];

@@ -6,6 +6,8 @@ export interface Database {
   rate_buckets: RateBucketsTable;
   usage_runs: UsageRunsTable;
   usage_hours: UsageHoursTable;
+  idempotency_answers: IdempotencyAnswersTable;
+  idempotency_parts: IdempotencyPartsTable;
 }
 
 export interface KeysTable {
@@ -68,4 +70,30 @@ export interface UsageHoursTable extends ChargeColumns {
   /** Status of an ended run, or code of a refusal. */
   outcome: string;
   count: number;
+}
+
+/** An answer that is given again to whoever sends the same request. Kept for a day. */
+export interface IdempotencyAnswersTable {
+  /** The id of the request that was answered: it sorts by time. */
+  id: string;
+  key_id: string;
+  /** Method and path. */
+  route: string;
+  idempotency_key: string;
+  /** SHA-256 of the request's body, in hexadecimal. */
+  request_hash: string;
+  status: number;
+  location: string | null;
+  created_at: number;
+  body_bytes: number;
+  /** The first part of the body. */
+  body_start: Uint8Array;
+}
+
+/** A further part of an answer's body. */
+export interface IdempotencyPartsTable {
+  answer_id: string;
+  /** From 1 on. */
+  position: number;
+  bytes: Uint8Array;
 }
