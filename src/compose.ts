@@ -11,6 +11,8 @@ import type { BodyLimits } from './http/body-reader.ts';
 import { addOpenApi, openApiRoute } from './http/openapi.ts';
 import { executeRoute } from './http/routes/execute.ts';
 import { healthRoutes } from './http/routes/health.ts';
+import { keyRoutes } from './http/routes/keys.ts';
+import { meRoute } from './http/routes/me.ts';
 import { metricsRoute } from './http/routes/metrics.ts';
 import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
@@ -18,16 +20,25 @@ import { usageRoute } from './http/routes/usage.ts';
 import { Authenticator } from './keys/authenticator.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { createFirstAdminKey } from './keys/first-admin-key.ts';
+import { KeyAdministration } from './keys/key-administration.ts';
+import { LastUse } from './keys/last-use.ts';
+import { cancelRevoked } from './limits/cancel-revoked.ts';
+import { KeyWork } from './limits/key-work.ts';
+import { RateLimiter } from './limits/rate-limiter.ts';
+import { RequestLimits } from './limits/request-limits.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { Admission } from './runs/admission.ts';
 import { TIMEOUT_MS_MAX } from './runs/limits.ts';
 import { SynchronousRuns } from './runs/synchronous-runs.ts';
 import { createSandbox } from './sandbox/create.ts';
 import { readRuntime } from './sandbox/runtime.ts';
-import { systemClock } from './shared/clock.ts';
+import { type Clock, systemClock } from './shared/clock.ts';
 import { OperatorError } from './shared/errors.ts';
+import { every } from './shared/every.ts';
+import type { Logger } from './shared/logger.ts';
 import { openDatabase } from './store/database.ts';
 import { KeyStore } from './store/key-store.ts';
+import { RateBucketStore } from './store/rate-bucket-store.ts';
 import type { Database } from './store/schema.ts';
 import { UsageStore } from './store/usage-store.ts';
 import { UsageRecorder } from './usage/recorder.ts';
@@ -50,6 +61,12 @@ const QUEUE_BYTES_MAX = 256 * 2 ** 20;
 /** How long a shutdown waits for callers to take their last answers, in milliseconds. */
 const LAST_ANSWERS_MS = 5000;
 
+/** How often work is looked through for keys that another process has revoked, in milliseconds. */
+const REVOCATIONS_MS = 1000;
+
+/** How often it is written down when keys were last used, in milliseconds. */
+const LAST_USE_MS = 60_000;
+
 /** A service that answers requests. */
 export interface Service {
   /** Where it listens: scheme, host, port. */
@@ -66,6 +83,7 @@ export interface Service {
 export interface ServiceOptions {
   timeouts?: Partial<ServerTimeouts>;
   logDestination?: DestinationStream;
+  clock?: Clock;
 }
 
 /**
@@ -93,6 +111,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
   sandboxStarted.catch(() => undefined);
   let opened: Kysely<Database> | undefined;
   let usage: UsageRecorder | undefined;
+  const clock = options.clock ?? systemClock;
   try {
     const db = await openDatabase(config.dataDir);
     opened = db;
@@ -108,45 +127,74 @@ export async function startService(config: Config, options: ServiceOptions = {})
     });
     usage = await UsageRecorder.open({
       store: new UsageStore(db),
-      clock: systemClock,
+      clock,
       logger,
       observer: metrics,
     });
     const recorder = usage;
+    const rates = await RateLimiter.open(new RateBucketStore(db), clock);
+    const work = new KeyWork();
+    const limits = new RequestLimits({ rates, work, cpuUsage: recorder, clock });
+    const lastUse = new LastUse({ keys, clock });
+    const administration = new KeyAdministration({
+      keys,
+      clock,
+      lastAdminMayGo: config.adminKey !== undefined,
+      onRevoked: (keyId) => work.cancel(keyId),
+    });
     const { app, connections } = createApp({
       logger,
       access: new AccessControl({
-        authenticator: new Authenticator({ keys, clock: systemClock, environmentAdminKey: config.adminKey }),
+        authenticator: new Authenticator({ keys, clock, environmentAdminKey: config.adminKey }),
         failedAttempts: new FailedAttempts({
-          clock: systemClock,
+          clock,
           max: 30,
           windowMs: 60_000,
           addressesMax: 10_000,
         }),
+        lastUse,
       }),
       trustedProxies: config.trustedProxies,
       bodies: BODIES,
       timeouts: { ...TIMEOUTS, idleMs: idleMs(queueWaitMs), ...options.timeouts },
       closing: () => !admission.open,
       onAnswered: (answer) => metrics.answered(answer),
-      refusalsStored: () => recorder.refusalsStored(),
+      limits,
+      refusals: recorder,
     });
     await addOpenApi(app, version);
     executeRoute(app, {
-      runs: new SynchronousRuns({ sandbox, admission, usage, clock: systemClock }),
+      runs: new SynchronousRuns({ sandbox, admission, usage, clock }),
       memoryMbMax,
     });
     runtimeRoute(app, { runtime, memoryMbMax });
-    usageRoute(app, { reports: new UsageReports(db), clock: systemClock });
+    keyRoutes(app, { administration, lastUse, clock });
+    meRoute(app, { limits, lastUse, clock });
+    usageRoute(app, { reports: new UsageReports(db), clock });
     metricsRoute(app, { metrics });
-    healthRoutes(app, { isReady: () => admission.open && sandbox.ready && recorder.writable });
+    healthRoutes(app, {
+      readiness: () => {
+        if (!admission.open) return 'shutting down';
+        return sandbox.ready && recorder.writable ? 'ready' : 'unavailable';
+      },
+    });
     openApiRoute(app);
     startPageRoute(app, { version });
     await app.ready();
     await orOperatorError(sandboxStarted);
     const url = await listen(app, config);
-    const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, systemClock) : null;
+    const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, clock) : null;
     logger.info({ url, version, concurrency }, 'the service is ready');
+    const stopWatch = every(
+      REVOCATIONS_MS,
+      () => cancelRevoked(keys, work),
+      (error) => logger.error({ err: error }, 'revoked keys could not be looked up'),
+    );
+    const stopWriting = every(
+      LAST_USE_MS,
+      () => lastUse.write(),
+      (error) => logger.warn({ err: error }, 'the last use of keys could not be stored'),
+    );
     return {
       url,
       firstAdminKey,
@@ -160,7 +208,9 @@ export async function startService(config: Config, options: ServiceOptions = {})
         app.server.closeAllConnections();
         await app.close();
         await sandbox.stop();
+        await Promise.all([stopWatch(), stopWriting()]);
         await recorder.close();
+        await writeLast(logger, [() => rates.close(), () => lastUse.write()]);
         await db.destroy();
       },
     };
@@ -171,6 +221,15 @@ export async function startService(config: Config, options: ServiceOptions = {})
     await usage?.close();
     await opened?.destroy();
     throw error;
+  }
+}
+
+/** Writes what is only good to have. What cannot be written, as on a full disk, does not hold up the end. */
+async function writeLast(logger: Logger, writes: (() => Promise<void>)[]): Promise<void> {
+  for (const write of writes) {
+    await write().catch((error: unknown) =>
+      logger.error({ err: error }, 'limits and last uses of keys could not be stored at the end'),
+    );
   }
 }
 

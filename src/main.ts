@@ -1,6 +1,7 @@
 /** The `codecell` command: parses arguments, nothing else. Each command is loaded when it is called. */
 
 import { Command, Option } from 'commander';
+import { addKeysCommand } from './cli/keys-command.ts';
 import type { RunOptions } from './cli/run.ts';
 import type { UsageOptions } from './cli/usage.ts';
 import { OperatorError } from './shared/errors.ts';
@@ -29,17 +30,7 @@ program
     printConfig(process.env, options);
   });
 
-program
-  .command('keys')
-  .description('manage keys')
-  .command('create')
-  .description('make a key and print its secret, once')
-  .requiredOption('--admin', 'an admin key: it may call everything')
-  .option('--name <name>', 'what to call it', 'admin')
-  .action(async (options: { name: string }) => {
-    const { createAdminKeyCommand } = await import('./cli/keys.ts');
-    await createAdminKeyCommand(process.env, options);
-  });
+addKeysCommand(program);
 
 program
   .command('run')

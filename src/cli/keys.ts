@@ -1,25 +1,189 @@
-import { loadConfig } from '../config.ts';
-import { createAdminKey } from '../keys/create-key.ts';
-import { systemClock } from '../shared/clock.ts';
-import { openDatabase } from '../store/database.ts';
-import { KeyStore } from '../store/key-store.ts';
-
 /**
- * `codecell keys create --admin`: makes an admin key in the data folder, also while the service runs on it, and
- * prints its secret alone on standard output.
- * @throws OperatorError when the data folder cannot be used.
+ * `codecell keys …`: the keys in the data folder, also while the service runs on it. The service looks keys up at each
+ * request, so a change holds at the next one; running programs of a revoked key are stopped within a second.
  */
-export async function createAdminKeyCommand(
+
+import { loadConfig } from '../config.ts';
+import type { KeyState, Role } from '../keys/key.ts';
+import { type IssuedKey, KeyAdministration } from '../keys/key-administration.ts';
+import type { KeyFields } from '../keys/key-fields.ts';
+import { keyResource } from '../keys/key-resource.ts';
+import { LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
+import { systemClock } from '../shared/clock.ts';
+import { OperatorError, ServiceError } from '../shared/errors.ts';
+import { openDatabase, openExistingDatabase } from '../store/database.ts';
+import { KeyStore } from '../store/key-store.ts';
+import { keyDetails, keyTable } from './key-table.ts';
+
+/** Options of a key's fields, as text; limits by their names in the contract. */
+export type KeyFieldOptions = { [Name in LimitName]?: string } & {
+  name?: string;
+  team?: string;
+  role?: Role;
+  expires_at?: string;
+};
+
+export interface JsonOption {
+  json: boolean;
+}
+
+/** What takes a limit, the team or the expiry away. */
+const NONE = 'none';
+
+const PAGE = 1000;
+
+/** `codecell keys create`: prints the secret alone on standard output, and what it is on standard error. */
+export async function createKey(
   environment: NodeJS.ProcessEnv,
-  options: { name: string },
+  options: KeyFieldOptions & { name: string } & JsonOption,
 ): Promise<void> {
   const { config } = loadConfig(environment);
-  const db = await openDatabase(config.dataDir);
+  const { name, json } = options;
+  const issued = await withKeys(await openDatabase(config.dataDir), (keys) =>
+    keys.create({ ...fieldsOf(options), name }),
+  );
+  printSecret(issued, json);
+}
+
+/** `codecell keys list`: newest first. */
+export async function listKeys(
+  environment: NodeJS.ProcessEnv,
+  { team, state, json }: { team?: string; state?: KeyState } & JsonOption,
+): Promise<void> {
+  await withExistingKeys(environment, async (keys) => {
+    const found: ReturnType<typeof shown>[] = [];
+    for (let beforeId: string | undefined; ; ) {
+      const page = await keys.list({ team, state, beforeId, limit: PAGE });
+      found.push(...page.map(shown));
+      beforeId = page.at(-1)?.id;
+      if (page.length < PAGE) break;
+    }
+    print(json ? found : keyTable(found));
+  });
+}
+
+/** `codecell keys show`. */
+export async function showKey(
+  environment: NodeJS.ProcessEnv,
+  id: string,
+  { json }: JsonOption,
+): Promise<void> {
+  await withExistingKeys(environment, async (keys) => printKey(shown(await keys.find(id)), json));
+}
+
+/** `codecell keys update`: options that are absent leave things as they are. */
+export async function updateKey(
+  environment: NodeJS.ProcessEnv,
+  id: string,
+  options: KeyFieldOptions & JsonOption,
+): Promise<void> {
+  const fields = fieldsOf(options);
+  if (Object.keys(fields).length === 0) {
+    throw new OperatorError('Nothing to change: "codecell keys update --help" lists what can be.');
+  }
+  await withExistingKeys(environment, async (keys) =>
+    printKey(shown(await keys.change(id, fields)), options.json),
+  );
+}
+
+/** `codecell keys rotate`. */
+export async function rotateKey(
+  environment: NodeJS.ProcessEnv,
+  id: string,
+  options: { overlapSeconds: string } & JsonOption,
+): Promise<void> {
+  const overlapSeconds = numberOf('--overlap-seconds', options.overlapSeconds);
+  await withExistingKeys(environment, async (keys) =>
+    printSecret(await keys.rotate(id, overlapSeconds), options.json),
+  );
+}
+
+/** `codecell keys revoke`: for good. */
+export async function revokeKey(
+  environment: NodeJS.ProcessEnv,
+  id: string,
+  { json }: JsonOption,
+): Promise<void> {
+  await withExistingKeys(environment, async (keys) => printKey(shown(await keys.revoke(id)), json));
+}
+
+async function withExistingKeys(
+  environment: NodeJS.ProcessEnv,
+  body: (keys: KeyAdministration) => Promise<void>,
+): Promise<void> {
+  const { config } = loadConfig(environment);
+  await withKeys(await openExistingDatabase(config.dataDir), body);
+}
+
+async function withKeys<Result>(
+  db: Awaited<ReturnType<typeof openDatabase>>,
+  body: (keys: KeyAdministration) => Promise<Result>,
+): Promise<Result> {
   try {
-    const secret = await createAdminKey(new KeyStore(db), systemClock, options.name);
-    process.stderr.write('The admin key, shown this once (only its hash is stored):\n');
-    process.stdout.write(`${secret}\n`);
+    // Whoever owns the data folder can make another admin key at any time.
+    const administration = { keys: new KeyStore(db), clock: systemClock, lastAdminMayGo: true };
+    return await body(new KeyAdministration(administration));
+  } catch (error) {
+    throw error instanceof ServiceError ? inOptions(error) : error;
   } finally {
     await db.destroy();
   }
+}
+
+/** The fields that the options name. */
+function fieldsOf(options: KeyFieldOptions): KeyFields {
+  const { name, team, role, expires_at } = options;
+  const fields: KeyFields = {};
+  if (name !== undefined) fields.name = name;
+  if (team !== undefined) fields.team = team === NONE ? null : team;
+  if (role !== undefined) fields.role = role;
+  if (expires_at !== undefined) fields.expires_at = expires_at === NONE ? null : expires_at;
+  for (const limit of LIMIT_NAMES) {
+    const text = options[limit];
+    if (text === undefined) continue;
+    fields.limits ??= {};
+    fields.limits[limit] = text === NONE ? null : numberOf(optionOf(limit), text);
+  }
+  return fields;
+}
+
+function numberOf(option: string, text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new OperatorError(`${option} must be a whole number`);
+}
+
+/** An error over HTTP names fields; here they are options. */
+function inOptions({ errors, detail }: ServiceError): OperatorError {
+  if (errors === undefined) return new OperatorError(detail);
+  const lines = errors.map(({ path, message }) => {
+    const field = path.split('/').at(-1) ?? '';
+    return field === '' ? message : `${optionOf(field)} ${message}`;
+  });
+  return new OperatorError(lines.join('\n'));
+}
+
+function optionOf(field: string): string {
+  return `--${field.replaceAll('_', '-')}`;
+}
+
+function shown(key: IssuedKey['key']) {
+  return keyResource(key, systemClock.now());
+}
+
+function printSecret({ key, secret }: IssuedKey, json: boolean): void {
+  if (json) {
+    print({ ...shown(key), secret });
+    return;
+  }
+  const kind = key.role === 'admin' ? 'admin key' : 'key';
+  process.stderr.write(`The secret of ${kind} ${key.id}, shown this once (only its hash is stored):\n`);
+  print(`${secret}\n`);
+}
+
+function printKey(key: ReturnType<typeof shown>, json: boolean): void {
+  print(json ? key : keyDetails(key));
+}
+
+function print(value: string | object): void {
+  process.stdout.write(typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`);
 }

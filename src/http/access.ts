@@ -2,6 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { FailedAttempts } from '../keys/failed-attempts.ts';
 import type { Key } from '../keys/key.ts';
+import type { LastUse } from '../keys/last-use.ts';
+import { unauthorized } from '../keys/unauthorized.ts';
 import { ServiceError } from '../shared/errors.ts';
 import { presentedKey } from './presented-key.ts';
 
@@ -12,9 +14,15 @@ export type Access = 'open' | 'key' | 'admin';
 export class AccessControl {
   readonly #authenticator: Authenticator;
   readonly #failedAttempts: FailedAttempts;
+  readonly #lastUse: LastUse;
 
-  constructor(options: { authenticator: Authenticator; failedAttempts: FailedAttempts }) {
+  constructor(options: {
+    authenticator: Authenticator;
+    failedAttempts: FailedAttempts;
+    lastUse: LastUse;
+  }) {
     this.#authenticator = options.authenticator;
+    this.#lastUse = options.lastUse;
     this.#failedAttempts = options.failedAttempts;
   }
 
@@ -27,6 +35,7 @@ export class AccessControl {
     const secret = presentedKey(request.headers);
     const key = secret === null ? null : await this.#authenticator.authenticate(secret);
     if (key === null) throw this.#refusal(clientAddress(request));
+    this.#lastUse.note(key.id);
     if (access === 'admin' && key.role !== 'admin') {
       throw new ServiceError('forbidden', 'This needs an admin key.');
     }
@@ -35,13 +44,7 @@ export class AccessControl {
 
   #refusal(address: string): ServiceError {
     const waitMs = this.#failedAttempts.record(address);
-    if (waitMs === 0) {
-      return new ServiceError(
-        'unauthorized',
-        'A valid key is needed: send it as "Authorization: Bearer KEY" or as "X-API-Key: KEY".',
-        { headers: { 'WWW-Authenticate': 'Bearer' } },
-      );
-    }
+    if (waitMs === 0) return unauthorized();
     return new ServiceError('rate_limited', 'Too many failed authentications from this address.', {
       retryAfterSeconds: Math.ceil(waitMs / 1000),
     });

@@ -17,15 +17,18 @@ import fastify, {
 } from 'fastify';
 import { Type } from 'typebox';
 import type { Key } from '../keys/key.ts';
+import type { Work } from '../limits/key-work.ts';
+import type { RequestLimits } from '../limits/request-limits.ts';
 import type { AnsweredRequest } from '../metrics/metrics.ts';
 import { type ErrorCode, invalidRequest, ServiceError } from '../shared/errors.ts';
 import { newRequestId } from '../shared/ids.ts';
+import { isRefusalCode, type RefusalRecorder } from '../usage/refusals.ts';
 import type { Access, AccessControl } from './access.ts';
 import { type BodyLimits, BodyReader } from './body-reader.ts';
 import { Connections } from './connections.ts';
 import { type JsonBody, parseJsonBody } from './json-body.ts';
 import { checkMediaType } from './media-type.ts';
-import { PROBLEMS, problemAnswer } from './problems.ts';
+import { problemAnswer } from './problems.ts';
 import { readQueryNumbers } from './query-numbers.ts';
 import { logRequest } from './request-log.ts';
 import { RouteTable } from './route-table.ts';
@@ -35,12 +38,16 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call the route. A route that does not say so is an error at start. */
     access?: Access;
+    /** True for requests that run programs: the limits of a key are for them. */
+    limited?: boolean;
     /** Errors of its own that the OpenAPI document names, besides those of every route of its kind. */
     errors?: ErrorCode[];
   }
   interface FastifyRequest {
     /** The caller's key; null on open routes. */
     key: Key | null;
+    /** What limits count and a revocation cancels; null on routes without limits. */
+    work: Work | null;
     /** The body with the text it was parsed from; null where there is none. */
     jsonBody: JsonBody | null;
     /** Aborted when the caller hangs up before the answer is written. */
@@ -74,8 +81,9 @@ export interface AppOptions {
   closing: () => boolean;
   /** Told of every request once it has been answered or its caller has gone. */
   onAnswered: (answer: AnsweredRequest) => void;
-  /** Resolves once the refusals of keys that were decided on are counted: their callers are answered after that. */
-  refusalsStored: () => Promise<void>;
+  limits: RequestLimits;
+  /** Counts what keys are refused; callers are answered once that is stored. */
+  refusals: RefusalRecorder & { refusalsStored(): Promise<void> };
 }
 
 export type App = ReturnType<typeof createApp>['app'];
@@ -90,17 +98,30 @@ export function createApp(options: AppOptions) {
   addBodies(app, new BodyReader(options.bodies));
   app.setErrorHandler(async (error: Error, request, reply) => {
     // The caller has gone, and with them whoever could be answered.
-    if (error === request.hangUp.reason) return reply.hijack();
+    if (error === request.hangUp.reason) {
+      request.work?.end();
+      return reply.hijack();
+    }
     const known = toServiceError(error, request.routeOptions.schema);
     request.logFields.code = known.code;
     if (known.code === 'internal') request.log.error({ err: known.cause ?? known }, known.message);
-    const { status } = PROBLEMS[known.code];
-    if (request.key !== null && (status === 429 || status === 503)) await options.refusalsStored();
+    await countRefusal(known.code, request, options.refusals);
     // Fastify closes the connection when it refuses a body; Node reads what is left of it and keeps the connection.
     if (!options.closing()) reply.removeHeader('Connection');
     return sendProblem(reply, known);
   });
   return { app: app.withTypeProvider<TypeBoxTypeProvider>(), connections };
+}
+
+/** Refusals are those of the requests that limits are for; a key's other requests are not counted. */
+async function countRefusal(
+  code: ErrorCode,
+  { key, routeOptions }: FastifyRequest,
+  refusals: AppOptions['refusals'],
+): Promise<void> {
+  if (key === null || routeOptions.config.limited !== true || !isRefusalCode(code)) return;
+  refusals.refused(key.id, code);
+  await refusals.refusalsStored();
 }
 
 function sendProblem(reply: FastifyReply, error: ServiceError): FastifyReply {
@@ -150,6 +171,7 @@ const NO_PARAMETERS = Type.Object({}, { additionalProperties: false });
 function addChecks(app: FastifyInstance, options: AppOptions, connections: Connections): void {
   const routes = new RouteTable();
   app.decorateRequest('key', null);
+  app.decorateRequest('work', null);
   app.decorateRequest('jsonBody', null);
   app.decorateRequest('hangUp');
   app.decorateRequest('logFields');
@@ -174,11 +196,23 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
     if (config.access !== 'open') {
       request.key = await options.access.check(request, config.access ?? 'admin');
     }
+    if (request.key !== null && config.limited === true) {
+      request.work = options.limits.admit(request.key);
+      await options.limits.saved(request.key);
+    }
     if (schema?.body !== undefined) checkMediaType(request.headers);
   });
 
   app.addHook('preValidation', async (request) => {
     readQueryNumbers(request.query, request.routeOptions.schema?.querystring);
+  });
+
+  app.addHook('onSend', async (request, reply) => {
+    // Before the answer is written, so that whoever has read it may send the next request.
+    request.work?.end();
+    if (request.key !== null && request.routeOptions.config.limited === true) {
+      reply.headers(options.limits.headers(request.key));
+    }
   });
 }
 

@@ -50,9 +50,24 @@ const problemSchema = Type.Object(
 
 /** Errors that every route of an access may answer with. */
 const COMMON_ERRORS: Record<Access, ErrorCode[]> = {
-  open: ['invalid_request', 'internal'],
-  key: ['invalid_request', 'unauthorized', 'rate_limited', 'internal', 'shutting_down'],
-  admin: ['invalid_request', 'unauthorized', 'forbidden', 'rate_limited', 'internal', 'shutting_down'],
+  open: ['invalid_request', 'request_timeout', 'headers_too_large', 'internal'],
+  key: [
+    'invalid_request',
+    'unauthorized',
+    'request_timeout',
+    'rate_limited',
+    'headers_too_large',
+    'internal',
+  ],
+  admin: [
+    'invalid_request',
+    'unauthorized',
+    'forbidden',
+    'request_timeout',
+    'rate_limited',
+    'headers_too_large',
+    'internal',
+  ],
 };
 
 /** Registers the shared schemas and what makes the document; before the routes. */

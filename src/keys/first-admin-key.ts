@@ -1,7 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import { newKeyId } from '../shared/ids.ts';
 import type { KeyStore } from '../store/key-store.ts';
-import type { Key } from './key.ts';
 import { generateSecret, hashSecret } from './secret.ts';
 
 /**
@@ -10,27 +9,16 @@ import { generateSecret, hashSecret } from './secret.ts';
  */
 export async function createFirstAdminKey(keys: KeyStore, clock: Clock): Promise<string | null> {
   const secret = generateSecret();
-  const made = await keys.insertFirstAdmin(newAdminKey('admin', clock), hashSecret(secret));
-  return made ? secret : null;
-}
-
-/** Makes a further admin key and returns its secret, which exists nowhere else. */
-export async function createAdminKey(keys: KeyStore, clock: Clock, name: string): Promise<string> {
-  const secret = generateSecret();
-  await keys.insert(newAdminKey(name, clock), hashSecret(secret));
-  return secret;
-}
-
-function newAdminKey(name: string, clock: Clock): Key {
-  return {
+  const key = {
     id: newKeyId(),
-    name,
+    name: 'admin',
     team: null,
-    role: 'admin',
+    role: 'admin' as const,
     limits: {},
     createdAt: new Date(clock.now()),
     expiresAt: null,
     revokedAt: null,
     lastUsedAt: null,
   };
+  return (await keys.insertFirstAdmin(key, hashSecret(secret))) ? secret : null;
 }

@@ -10,7 +10,11 @@ export const REFUSAL_CODES = [
 
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
-/** Counts refusals. Whoever decides on one says so, once, before it throws the error that the caller sees. */
+export function isRefusalCode(code: string): code is RefusalCode {
+  return (REFUSAL_CODES as readonly string[]).includes(code);
+}
+
+/** Counts refusals: told of each once, before its caller is answered. */
 export interface RefusalRecorder {
   refused(keyId: string, code: RefusalCode): void;
 }

@@ -59,10 +59,16 @@ describe('GET /openapi.json', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(Object.keys(document.paths ?? {}).sort()).toEqual([
       '/healthz',
+      '/metrics',
       '/openapi.json',
       '/readyz',
       '/v1/execute',
+      '/v1/keys',
+      '/v1/keys/{id}',
+      '/v1/keys/{id}/rotate',
+      '/v1/me',
       '/v1/runtime',
+      '/v1/usage',
     ]);
     expect(document.components?.securitySchemes).toMatchObject({
       bearer: { type: 'http', scheme: 'bearer' },
@@ -100,9 +106,11 @@ describe('GET /openapi.json', () => {
       '200',
       '400',
       '401',
+      '408',
       '413',
       '415',
       '429',
+      '431',
       '500',
       '503',
     ]);

@@ -56,7 +56,9 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(await waiting).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
     expect(await execute('print("never")')).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
     const readiness = await fetch(`${url}/readyz`);
-    expect([readiness.status, await readiness.json()]).toEqual([503, { status: 'unavailable' }]);
+    expect(readiness.status).toBe(503);
+    expect(await readiness.json()).toMatchObject({ status: 503, code: 'shutting_down' });
+    expect(readiness.headers.get('content-type')).toBe('application/problem+json');
     expect(readiness.headers.get('retry-after')).toBe('1');
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
 

@@ -85,7 +85,7 @@ describe('codecell keys create --admin', () => {
   it('does not guess what kind of key is meant', async () => {
     const { exit, stderr } = await runCodecell(['keys', 'create']);
     expect(exit).toBe(1);
-    expect(stderr).toContain('--admin');
+    expect(stderr).toContain('--name <name>, or --admin');
   });
 });
 

@@ -1,6 +1,6 @@
 /** A process that does what a first start does with the data folder named in its argument. */
 
-import { createFirstAdminKey } from '../../src/keys/create-key.ts';
+import { createFirstAdminKey } from '../../src/keys/first-admin-key.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { KeyStore } from '../../src/store/key-store.ts';

@@ -16,7 +16,18 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
   app.route({
     method: 'POST',
     url: '/v1/execute',
-    config: { access: 'key', errors: ['payload_too_large', 'unsupported_media_type', 'overloaded'] },
+    config: {
+      access: 'key',
+      limited: true,
+      errors: [
+        'payload_too_large',
+        'unsupported_media_type',
+        'concurrency_limited',
+        'quota_exceeded',
+        'overloaded',
+        'shutting_down',
+      ],
+    },
     schema: {
       operationId: 'execute',
       summary: 'Run a Python program',
@@ -26,8 +37,10 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
       response: { 200: runReference },
     },
     handler: async (request, reply) => {
-      const { key, jsonBody } = request;
-      if (key === null || jsonBody === null) throw new Error('A validated request has a key and a body.');
+      const { key, work, jsonBody, hangUp } = request;
+      if (key === null || work === null || jsonBody === null) {
+        throw new Error('A validated request has a key, work and a body.');
+      }
       const range = limitRange(key.limits, memoryMbMax);
       const execution = toExecutionRequest(request.body, jsonBody.members, range);
       request.log.debug('the program is asked to be run');
@@ -35,7 +48,7 @@ export function executeRoute(app: App, { runs, memoryMbMax }: ExecuteRouteOption
         keyId: key.id,
         // Text may take two bytes a character in memory.
         bytes: 2 * jsonBody.byteLength,
-        signal: request.hangUp,
+        signal: AbortSignal.any([hangUp, work.signal]),
       });
       Object.assign(request.logFields, { run_id: run.id, run_status: run.status, ...run.usage });
       reply.serializer(runJson);

@@ -1,8 +1,12 @@
 import { Type } from 'typebox';
+import { ServiceError } from '../../shared/errors.ts';
 import type { App } from '../app.ts';
 
-/** `GET /healthz` and `GET /readyz`. `isReady` is true while programs can be run. */
-export function healthRoutes(app: App, options: { isReady: () => boolean }): void {
+/** Whether programs can be run, and if not, why. */
+export type Readiness = 'ready' | 'unavailable' | 'shutting down';
+
+/** `GET /healthz` and `GET /readyz`. */
+export function healthRoutes(app: App, options: { readiness: () => Readiness }): void {
   app.route({
     method: 'GET',
     url: '/healthz',
@@ -18,21 +22,21 @@ export function healthRoutes(app: App, options: { isReady: () => boolean }): voi
   app.route({
     method: 'GET',
     url: '/readyz',
-    config: { access: 'open' },
+    config: { access: 'open', errors: ['overloaded', 'shutting_down'] },
     schema: {
       operationId: 'readiness',
       summary: 'Readiness: programs can be run',
-      response: {
-        200: Type.Object({ status: Type.Literal('ready') }),
-        503: Type.Object(
-          { status: Type.Literal('unavailable') },
-          { description: 'The sandbox is not ready, or the service is shutting down.' },
-        ),
-      },
+      response: { 200: Type.Object({ status: Type.Literal('ready') }) },
     },
-    handler: async (_request, reply) => {
-      if (options.isReady()) return { status: 'ready' as const };
-      return reply.code(503).header('Retry-After', '1').send({ status: 'unavailable' });
+    handler: async () => {
+      switch (options.readiness()) {
+        case 'ready':
+          return { status: 'ready' as const };
+        case 'unavailable':
+          throw new ServiceError('overloaded', 'Programs cannot be run at the moment; the log says why.');
+        case 'shutting down':
+          throw new ServiceError('shutting_down', 'The service is shutting down.');
+      }
     },
   });
 }
