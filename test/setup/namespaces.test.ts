@@ -44,7 +44,7 @@ test.runIf(isRoot)(
 
 test.each([
   ['kernel/unprivileged_userns_clone', 'kernel.unprivileged_userns_clone=1'],
-  ['user/max_user_namespaces', 'user.max_user_namespaces=10000'],
+  ['user/max_user_namespaces', 'user.max_user_namespaces=15000'],
 ])('%s=0: the remedy is shown and never applied', async (setting, remedy) => {
   using checkout = hostWith(setting, 0);
   const outcome = await checkout.setup();
