@@ -10,6 +10,7 @@ import type { Problem } from '../../src/http/problems.ts';
 import type { Key } from '../../src/keys/key.ts';
 import { generateSecret, hashSecret } from '../../src/keys/secret.ts';
 import type { Run } from '../../src/runs/run.ts';
+import { type Clock, systemClock } from '../../src/shared/clock.ts';
 import { newKeyId } from '../../src/shared/ids.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { KeyStore } from '../../src/store/key-store.ts';
@@ -19,6 +20,9 @@ export interface TestServiceOptions {
   /** CODECELL_ variables, without the prefix. */
   settings?: Record<string, string>;
   timeouts?: Partial<ServerTimeouts>;
+  clock?: Clock;
+  /** A folder that is there and stays, to start on what an earlier service has left. */
+  dataDir?: string;
 }
 
 /** An answer with its body read. */
@@ -52,13 +56,14 @@ export interface TestService {
 }
 
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'codecell-test-'));
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'codecell-test-')));
   const environment: Record<string, string> = { CODECELL_PORT: '0', CODECELL_DATA_DIR: dataDir };
   for (const [name, value] of Object.entries(options.settings ?? {})) environment[`CODECELL_${name}`] = value;
   const log: Record<string, unknown>[] = [];
   const { config } = loadConfig(environment);
   const service = await startService(config, {
     timeouts: options.timeouts ?? {},
+    clock: options.clock ?? systemClock,
     logDestination: { write: (line) => void log.push(JSON.parse(line)) },
   });
   const adminKey = service.firstAdminKey ?? config.adminKey ?? '';
@@ -93,7 +98,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     addKey: (key = {}) => addKey(dataDir, key),
     stop: async () => {
       await service.stop();
-      await rm(dataDir, { recursive: true });
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true });
     },
   };
 }
