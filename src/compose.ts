@@ -17,6 +17,8 @@ import { metricsRoute } from './http/routes/metrics.ts';
 import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
 import { usageRoute } from './http/routes/usage.ts';
+import { Idempotency } from './idempotency/idempotency.ts';
+import { Retention, type RetentionOptions } from './idempotency/retention.ts';
 import { Authenticator } from './keys/authenticator.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { createFirstAdminKey } from './keys/first-admin-key.ts';
@@ -37,6 +39,7 @@ import { OperatorError } from './shared/errors.ts';
 import { every } from './shared/every.ts';
 import type { Logger } from './shared/logger.ts';
 import { openDatabase } from './store/database.ts';
+import { IdempotencyStore } from './store/idempotency-store.ts';
 import { KeyStore } from './store/key-store.ts';
 import { RateBucketStore } from './store/rate-bucket-store.ts';
 import type { Database } from './store/schema.ts';
@@ -57,6 +60,9 @@ const BODIES: BodyLimits = { bodyBytesMax: 16 * 2 ** 20, totalBytesMax: 256 * 2 
 
 /** Bytes that waiting requests may hold together. */
 const QUEUE_BYTES_MAX = 256 * 2 ** 20;
+
+/** Bytes that recorded answers may take in the database. */
+const ANSWERS_BYTES_MAX = 2 ** 30;
 
 /** How long a shutdown waits for callers to take their last answers, in milliseconds. */
 const LAST_ANSWERS_MS = 5000;
@@ -84,6 +90,7 @@ export interface ServiceOptions {
   timeouts?: Partial<ServerTimeouts>;
   logDestination?: DestinationStream;
   clock?: Clock;
+  answers?: Pick<RetentionOptions, 'bytesMax' | 'purgeMs'>;
 }
 
 /**
@@ -142,6 +149,15 @@ export async function startService(config: Config, options: ServiceOptions = {})
       lastAdminMayGo: config.adminKey !== undefined,
       onRevoked: (keyId) => work.cancel(keyId),
     });
+    const answers = new IdempotencyStore(db);
+    const retention = await Retention.open({
+      store: answers,
+      clock,
+      logger,
+      bytesMax: ANSWERS_BYTES_MAX,
+      ...options.answers,
+    });
+    const idempotency = new Idempotency({ store: answers, retention, clock });
     const { app, connections } = createApp({
       logger,
       access: new AccessControl({
@@ -160,11 +176,13 @@ export async function startService(config: Config, options: ServiceOptions = {})
       closing: () => !admission.open,
       onAnswered: (answer) => metrics.answered(answer),
       limits,
+      idempotency,
       refusals: recorder,
     });
     await addOpenApi(app, version);
     executeRoute(app, {
       runs: new SynchronousRuns({ sandbox, admission, usage, clock }),
+      idempotency,
       memoryMbMax,
     });
     runtimeRoute(app, { runtime, memoryMbMax });
@@ -208,7 +226,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
         app.server.closeAllConnections();
         await app.close();
         await sandbox.stop();
-        await Promise.all([stopWatch(), stopWriting()]);
+        await Promise.all([stopWatch(), stopWriting(), retention.close()]);
         await recorder.close();
         await writeLast(logger, [() => rates.close(), () => lastUse.write()]);
         await db.destroy();

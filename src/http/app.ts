@@ -6,6 +6,7 @@
  * of the body is read; 413 and the syntax of a body in the body parser; 400 in the validator; the rest in handlers.
  */
 
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import fastify, {
@@ -16,6 +17,7 @@ import fastify, {
   LogController,
 } from 'fastify';
 import { Type } from 'typebox';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Key } from '../keys/key.ts';
 import type { Work } from '../limits/key-work.ts';
 import type { RequestLimits } from '../limits/request-limits.ts';
@@ -26,6 +28,7 @@ import { isRefusalCode, type RefusalRecorder } from '../usage/refusals.ts';
 import type { Access, AccessControl } from './access.ts';
 import { type BodyLimits, BodyReader } from './body-reader.ts';
 import { Connections } from './connections.ts';
+import { isSentAgain } from './idempotent.ts';
 import { type JsonBody, parseJsonBody } from './json-body.ts';
 import { checkMediaType } from './media-type.ts';
 import { problemAnswer } from './problems.ts';
@@ -46,10 +49,12 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The caller's key; null on open routes. */
     key: Key | null;
-    /** What limits count and a revocation cancels; null on routes without limits. */
+    /** What limits count and a revocation cancels; null on routes without limits, and for what was sent before. */
     work: Work | null;
     /** The body with the text it was parsed from; null where there is none. */
     jsonBody: JsonBody | null;
+    /** SHA-256 of the body as it was sent, in hexadecimal; null for requests without an Idempotency-Key. */
+    bodyHash: string | null;
     /** Aborted when the caller hangs up before the answer is written. */
     hangUp: AbortSignal;
     /** What a handler adds to the request's line in the log. */
@@ -82,6 +87,7 @@ export interface AppOptions {
   /** Told of every request once it has been answered or its caller has gone. */
   onAnswered: (answer: AnsweredRequest) => void;
   limits: RequestLimits;
+  idempotency: Idempotency;
   /** Counts what keys are refused; callers are answered once that is stored. */
   refusals: RefusalRecorder & { refusalsStored(): Promise<void> };
 }
@@ -173,6 +179,7 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
   app.decorateRequest('key', null);
   app.decorateRequest('work', null);
   app.decorateRequest('jsonBody', null);
+  app.decorateRequest('bodyHash', null);
   app.decorateRequest('hangUp');
   app.decorateRequest('logFields');
 
@@ -197,7 +204,8 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
       request.key = await options.access.check(request, config.access ?? 'admin');
     }
     if (request.key !== null && config.limited === true) {
-      request.work = options.limits.admit(request.key);
+      if (await isSentAgain(request, options.idempotency)) options.limits.admitAgain(request.key);
+      else request.work = options.limits.admit(request.key);
       await options.limits.saved(request.key);
     }
     if (schema?.body !== undefined) checkMediaType(request.headers);
@@ -219,7 +227,9 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
 function addBodies(app: FastifyInstance, bodyReader: BodyReader): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
-    const bytes = await bodyReader.read(payload, request.headers['content-length']);
+    const hash = request.headers['idempotency-key'] === undefined ? undefined : createHash('sha256');
+    const bytes = await bodyReader.read(payload, request.headers['content-length'], hash);
+    request.bodyHash = hash?.digest('hex') ?? null;
     request.jsonBody = parseJsonBody(bytes);
     return request.jsonBody.value;
   });

@@ -22,6 +22,7 @@ export function validationError(
 }
 
 function fieldError(error: FastifySchemaValidationError, part: string, fields: string[]): FieldError {
+  if (part === 'headers') return headerError(error);
   const { instancePath: path, params } = error;
   switch (error.keyword) {
     case 'additionalProperties': {
@@ -45,6 +46,17 @@ function fieldError(error: FastifySchemaValidationError, part: string, fields: s
     default:
       return { path, message: error.message ?? 'is not valid' };
   }
+}
+
+/** A header has no JSON Pointer: the message names it. What is in it is not repeated. */
+function headerError({ instancePath, keyword, params }: FastifySchemaValidationError): FieldError {
+  const name = instancePath.slice(1).replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
+  const rules: Record<string, string> = {
+    minLength: `must have at least ${characters(params.limit)}`,
+    maxLength: `must have at most ${characters(params.limit)}`,
+    pattern: 'must be visible ASCII characters without spaces, and be sent once',
+  };
+  return { path: '', message: `The header ${name} ${rules[keyword] ?? 'is not valid'}.` };
 }
 
 function unknownField(name: string, part: string, fields: string[]): string {

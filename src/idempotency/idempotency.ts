@@ -73,8 +73,10 @@ export interface Replay {
   status: number;
   location: string | null;
   bodyBytes: number;
-  /** The body in parts. Throws when the answer is deleted meanwhile. */
-  body(): AsyncGenerator<Uint8Array>;
+  /** How many parts the body has; at least one. */
+  parts: number;
+  /** A part of the body, counted from 0. Throws when the answer has been deleted meanwhile. */
+  part(position: number): Promise<Uint8Array>;
 }
 
 /** A request that holds its name. */
@@ -131,6 +133,13 @@ export class Idempotency {
     return this.#replay(stored);
   }
 
+  /** Whether a request of this name is being worked on, or was answered. */
+  async knows(name: AnswerName): Promise<boolean> {
+    if (this.#holders.has(nameOf(name))) return true;
+    const stored = await this.#store.find(name);
+    return stored !== null && this.#retention.isKept(stored);
+  }
+
   /** The recorded answer, if it may still be given. */
   async #find(request: IdempotentRequest): Promise<StoredAnswer | null> {
     const stored = await this.#store.find(request);
@@ -170,19 +179,16 @@ export class Idempotency {
   }
 
   #replay({ id, status, location, bodyBytes }: StoredAnswer): Replay {
-    const store = this.#store;
     return {
       kind: 'replay',
       status,
       location,
       bodyBytes,
-      async *body() {
-        const parts = Math.max(1, Math.ceil(bodyBytes / PART_BYTES));
-        for (let position = 0; position < parts; position++) {
-          const part = await store.part(id, position);
-          if (part === null) throw new Error(`The recorded answer ${id} was deleted while it was sent.`);
-          yield part;
-        }
+      parts: Math.max(1, Math.ceil(bodyBytes / PART_BYTES)),
+      part: async (position) => {
+        const part = await this.#store.part(id, position);
+        if (part === null) throw new Error(`The recorded answer ${id} was deleted while it was sent.`);
+        return part;
       },
     };
   }
@@ -192,7 +198,8 @@ function nameOf({ keyId, route, idempotencyKey }: AnswerName): string {
   return JSON.stringify([keyId, route, idempotencyKey]);
 }
 
-function conflict(): ServiceError {
+/** Refuses a request whose first is not answered yet. */
+export function conflict(): ServiceError {
   return new ServiceError(
     'idempotency_conflict',
     'The first request with this Idempotency-Key is still being worked on: send this one again for its answer.',

@@ -55,6 +55,18 @@ export class RequestLimits {
     return this.#work.begin(key.id);
   }
 
+  /**
+   * As `admit`, for a request that runs nothing, because it was sent before: it costs one of the rate alone.
+   * @throws ServiceError `rate_limited`.
+   */
+  admitAgain(key: Key): void {
+    const rate = rateOf(key);
+    if (rate === null) return;
+    const waitMs = this.#rates.waitMs(key.id, rate);
+    if (waitMs > 0) throw rateLimited(rate, waitMs);
+    this.#rates.take(key.id, rate);
+  }
+
   /** Resolves once a restart would not forget what the key has taken. */
   async saved(key: Key): Promise<void> {
     await this.#rates.saved(key.id);
