@@ -104,6 +104,67 @@ const MIGRATIONS: Record<string, Migration> = {
         .execute();
     },
   },
+  '0005-jobs': {
+    async up(db) {
+      await db.schema
+        .createTable('jobs')
+        .addColumn('id', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('key_id', 'text', (column) => column.notNull())
+        .addColumn('status', 'text', (column) => column.notNull())
+        .addColumn('timeout_ms', 'integer', (column) => column.notNull())
+        .addColumn('memory_mb', 'integer', (column) => column.notNull())
+        .addColumn('created_at', 'bigint', (column) => column.notNull())
+        .addColumn('started_at', 'bigint')
+        .addColumn('finished_at', 'bigint')
+        .addColumn('worker', 'text')
+        .addColumn('lease_until', 'bigint')
+        .addColumn('token', 'integer', (column) => column.notNull())
+        .addColumn('losses', 'integer', (column) => column.notNull())
+        .addColumn('cancel_requested', 'integer', (column) => column.notNull())
+        .addColumn('code_bytes', 'integer', (column) => column.notNull())
+        .addColumn('stdin_bytes', 'integer', (column) => column.notNull())
+        .addColumn('inputs_bytes', 'integer', (column) => column.notNull())
+        .addColumn('result_bytes', 'integer', (column) => column.notNull())
+        .addColumn('summary', 'text')
+        .execute();
+      // For the next job of the next key. Only waiting jobs are in it.
+      await db.schema
+        .createIndex('jobs_waiting')
+        .on('jobs')
+        .columns(['key_id', 'id'])
+        .where(sql<boolean>`status = 'queued'`)
+        .execute();
+      await db.schema
+        .createIndex('jobs_running')
+        .on('jobs')
+        .columns(['lease_until'])
+        .where(sql<boolean>`status = 'running'`)
+        .execute();
+      // For what is to be removed first.
+      await db.schema
+        .createIndex('jobs_ended')
+        .on('jobs')
+        .columns(['finished_at', 'id', 'result_bytes'])
+        .where(sql<boolean>`finished_at is not null`)
+        .execute();
+      await db.schema.createIndex('jobs_by_key').on('jobs').columns(['key_id', 'id']).execute();
+      await db.schema.createIndex('jobs_by_status').on('jobs').columns(['key_id', 'status', 'id']).execute();
+      await db.schema
+        .createTable('job_pieces')
+        .addColumn('job_id', 'text', (column) => column.notNull())
+        .addColumn('attempt', 'integer', (column) => column.notNull())
+        .addColumn('part', 'integer', (column) => column.notNull())
+        .addColumn('content', 'bytea', (column) => column.notNull())
+        .addPrimaryKeyConstraint('job_pieces_key', ['job_id', 'attempt', 'part'])
+        .execute();
+      await db.schema
+        .createTable('job_totals')
+        .addColumn('jobs', 'bigint', (column) => column.notNull())
+        .addColumn('bytes', 'bigint', (column) => column.notNull())
+        .execute();
+      await sql`insert into job_totals (jobs, bytes) values (0, 0)`.execute(db);
+    },
+  },
 };
 
 const CHARGE = ['queue_ms', 'wall_ms', 'cpu_ms', 'memory_mb_ms', 'bytes_in', 'bytes_out', 'images'];

@@ -8,6 +8,9 @@ export interface Database {
   usage_hours: UsageHoursTable;
   idempotency_answers: IdempotencyAnswersTable;
   idempotency_parts: IdempotencyPartsTable;
+  jobs: JobsTable;
+  job_pieces: JobPiecesTable;
+  job_totals: JobTotalsTable;
 }
 
 export interface KeysTable {
@@ -96,4 +99,48 @@ export interface IdempotencyPartsTable {
   /** From 1 on. */
   position: number;
   bytes: Uint8Array;
+}
+
+/** A job, from the moment it is accepted. Its program and its result are in `job_pieces`. */
+export interface JobsTable {
+  id: string;
+  key_id: string;
+  /** `queued`, `running`, or how it has ended. */
+  status: string;
+  timeout_ms: number;
+  memory_mb: number;
+  created_at: number;
+  started_at: number | null;
+  finished_at: number | null;
+  /** The process that runs it. */
+  worker: string | null;
+  /** From this moment on another process may take it over. */
+  lease_until: number | null;
+  /** Grows with every claim; an end under an older one is refused. Of an ended job, the attempt of its result. */
+  token: number;
+  /** How often the service has lost its run. */
+  losses: number;
+  /** 0 or 1. */
+  cancel_requested: number;
+  code_bytes: number;
+  stdin_bytes: number;
+  inputs_bytes: number;
+  result_bytes: number;
+  /** JSON that lists show of an ended job. */
+  summary: string | null;
+}
+
+/** Programs and results of jobs, cut into pieces. */
+export interface JobPiecesTable {
+  job_id: string;
+  /** 0 for the program, otherwise the token of the claim whose result it is. */
+  attempt: number;
+  part: number;
+  content: Uint8Array;
+}
+
+/** One row: how many jobs there are, and their bytes together. */
+export interface JobTotalsTable {
+  jobs: number;
+  bytes: number;
 }

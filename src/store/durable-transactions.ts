@@ -1,0 +1,69 @@
+/**
+ * Transactions that wait for the disk, many in one commit: what is asked for in the same turn of the event loop, or
+ * while the disk writes, shares the next one. A commit that waits takes 0.3 ms on a fast disk and 10 ms on a slow one,
+ * in which nothing else goes on in this process; three hundred jobs that arrive at once wait for a few.
+ *
+ * Failure: a body that throws undoes the commit of all, so each of them is then run by itself. A body must be one that
+ * may run twice.
+ */
+
+import type { Kysely, Transaction } from 'kysely';
+import type { Database } from './schema.ts';
+
+type Body<Result> = (transaction: Transaction<Database>) => Promise<Result>;
+
+interface Waiting {
+  body: Body<unknown>;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Bodies in one commit: 20 ms, in which nobody else has the database. */
+const TOGETHER_MAX = 50;
+
+export class DurableTransactions {
+  readonly #db: Kysely<Database>;
+  #waiting: Waiting[] = [];
+  #running = false;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  /** Runs a body in a transaction; what it did is on the disk when this resolves. */
+  run<Result>(body: Body<Result>): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      this.#waiting.push({ body, resolve: resolve as (result: unknown) => void, reject });
+      if (this.#running) return;
+      this.#running = true;
+      setImmediate(() => void this.#runAll());
+    });
+  }
+
+  async #runAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, TOGETHER_MAX);
+      await this.#runGroup(group);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.#running = false;
+  }
+
+  async #runGroup(group: Waiting[]): Promise<void> {
+    try {
+      const results = await this.#db.transaction().execute(async (transaction) => {
+        const done: unknown[] = [];
+        for (const { body } of group) done.push(await body(transaction));
+        return done;
+      });
+      for (const [index, { resolve }] of group.entries()) resolve(results[index]);
+    } catch (error) {
+      const [only, ...others] = group;
+      if (others.length === 0) {
+        only?.reject(error);
+        return;
+      }
+      for (const each of group) await this.#runGroup([each]);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import type { Transaction } from 'kysely';
+import type { JobEnd, JobRecord } from './job-queue.ts';
+import { addToTotals, bytesOf, type JobRow, makeRoom, toRecord } from './job-rows.ts';
+import type { Database } from './schema.ts';
+import type { UsageStore } from './usage-store.ts';
+
+export interface JobEndingOptions {
+  usage: Pick<UsageStore, 'addWithin'>;
+  bounds: JobBounds;
+  /** The end of a job that no program ends: one that is cancelled before it runs, or lost. */
+  endWithoutRun: (job: JobRecord & { programBytes: number }, status: 'cancelled' | 'lost') => JobEnd;
+}
+
+export interface JobBounds {
+  /** Jobs that are kept, ended or not. */
+  jobs: number;
+  /** Programs that wait and results that are kept, together. */
+  bytes: number;
+  /** How long an ended job is kept, in milliseconds. */
+  retentionMs: number;
+}
+
+/** The last step of a job's life, within the transaction of whoever takes it. Both answer ids of jobs that had to go. */
+export class JobEndings {
+  readonly #options: JobEndingOptions;
+
+  constructor(options: JobEndingOptions) {
+    this.#options = options;
+  }
+
+  /** Under a token of its own, so that whoever still runs it comes too late. */
+  async endWithoutRun(
+    transaction: Transaction<Database>,
+    row: JobRow,
+    status: 'cancelled' | 'lost',
+  ): Promise<string[]> {
+    const end = this.#options.endWithoutRun({ ...toRecord(row), programBytes: bytesOf(row) }, status);
+    const token = row.token + 1;
+    const content = Buffer.concat([...end.result()]);
+    await transaction
+      .insertInto('job_pieces')
+      .values({ job_id: row.id, attempt: token, part: 0, content })
+      .execute();
+    return this.end(transaction, row, { token, resultBytes: content.length, end });
+  }
+
+  async end(
+    transaction: Transaction<Database>,
+    row: JobRow,
+    { token, resultBytes, end }: { token: number; resultBytes: number; end: JobEnd },
+  ): Promise<string[]> {
+    await transaction
+      .updateTable('jobs')
+      .set({
+        status: end.status,
+        started_at: end.startedAtMs,
+        finished_at: end.finishedAtMs,
+        worker: null,
+        lease_until: null,
+        token,
+        result_bytes: resultBytes,
+        summary: end.summary,
+      })
+      .where('id', '=', row.id)
+      .execute();
+    await addToTotals(transaction, { jobs: 0, bytes: resultBytes - bytesOf(row) });
+    if (end.charge !== null) await this.#options.usage.addWithin(transaction, [end.charge], []);
+    const { removed } = await makeRoom(transaction, { jobs: 0, bytes: 0 }, this.#options.bounds);
+    return removed;
+  }
+}

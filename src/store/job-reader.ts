@@ -1,0 +1,64 @@
+import type { Kysely } from 'kysely';
+import { JobPieces } from './job-pieces.ts';
+import type { JobReader, JobRecord, JobSelection } from './job-queue.ts';
+import { toRecord } from './job-rows.ts';
+import type { Database } from './schema.ts';
+
+/** Jobs in SQLite, for reading. */
+export class StoredJobs implements JobReader {
+  readonly #db: Kysely<Database>;
+  readonly #pieces: JobPieces;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+    this.#pieces = new JobPieces(db);
+  }
+
+  async unended(keyId: string, limit: number): Promise<string[]> {
+    const rows = await this.#db
+      .selectFrom('jobs')
+      .where('key_id', '=', keyId)
+      .where('status', 'in', ['queued', 'running'])
+      .where('cancel_requested', '=', 0)
+      .limit(limit)
+      .select('id')
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
+  async endedAmong(ids: string[]): Promise<string[]> {
+    if (ids.length === 0) return [];
+    const unended = await this.#db
+      .selectFrom('jobs')
+      .where('id', 'in', ids)
+      .where('finished_at', 'is', null)
+      .select('id')
+      .execute();
+    const going = new Set(unended.map(({ id }) => id));
+    return ids.filter((id) => !going.has(id));
+  }
+
+  async find(id: string, keyId: string | undefined): Promise<JobRecord | null> {
+    let query = this.#db.selectFrom('jobs').where('id', '=', id).selectAll();
+    if (keyId !== undefined) query = query.where('key_id', '=', keyId);
+    const row = await query.executeTakeFirst();
+    return row === undefined ? null : toRecord(row);
+  }
+
+  async list({ keyId, status, beforeId, limit }: JobSelection): Promise<JobRecord[]> {
+    let query = this.#db.selectFrom('jobs').selectAll().orderBy('id', 'desc').limit(limit);
+    if (keyId !== undefined) query = query.where('key_id', '=', keyId);
+    if (status !== undefined) query = query.where('status', '=', status);
+    if (beforeId !== undefined) query = query.where('id', '<', beforeId);
+    return (await query.execute()).map(toRecord);
+  }
+
+  async *result(job: JobRecord): AsyncGenerator<Buffer> {
+    const row = await this.#db
+      .selectFrom('jobs')
+      .where('id', '=', job.id)
+      .select('token')
+      .executeTakeFirstOrThrow();
+    yield* this.#pieces.read(job.id, row.token, job.resultBytes);
+  }
+}

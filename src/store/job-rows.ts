@@ -1,0 +1,123 @@
+/** Rows of jobs as records, and the bookkeeping of how many there are. */
+
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely';
+import type { Claim, ClaimedJob, JobRecord } from './job-queue.ts';
+import type { Database, JobsTable } from './schema.ts';
+
+/** Written into the statement: SQLite does not look into an index of waiting jobs for a status it gets as a parameter. */
+export const WAITING = sql.lit('queued');
+export const RUNNING = sql.lit('running');
+
+export type JobRow = Selectable<JobsTable>;
+
+export function toRecord(row: JobRow): JobRecord {
+  return {
+    id: row.id,
+    keyId: row.key_id,
+    status: row.status,
+    timeoutMs: row.timeout_ms,
+    memoryMb: row.memory_mb,
+    createdAtMs: row.created_at,
+    startedAtMs: row.started_at,
+    finishedAtMs: row.finished_at,
+    summary: row.summary,
+    resultBytes: row.result_bytes,
+  };
+}
+
+export function toClaimed(row: JobRow): ClaimedJob {
+  return { ...toRecord(row), token: row.token, losses: row.losses };
+}
+
+/** The row of a claim that still holds. */
+export async function held(
+  transaction: Transaction<Database>,
+  { id, token }: Claim,
+): Promise<JobRow | undefined> {
+  return transaction
+    .selectFrom('jobs')
+    .where('id', '=', id)
+    .where('status', '=', RUNNING)
+    .where('token', '=', token)
+    .selectAll()
+    .executeTakeFirst();
+}
+
+/** How many jobs of a key wait; no more than `max` are counted. */
+export async function queuedCount(
+  transaction: Transaction<Database>,
+  keyId: string,
+  max: number,
+): Promise<number> {
+  const waiting = transaction
+    .selectFrom('jobs')
+    .where('key_id', '=', keyId)
+    .where('status', '=', WAITING)
+    .select('id')
+    .limit(max)
+    .as('waiting');
+  const { count } = await transaction
+    .selectFrom(waiting)
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Bytes that a job takes up: its program while it has not ended, then its result. */
+export function bytesOf(row: Pick<JobRow, 'code_bytes' | 'stdin_bytes' | 'inputs_bytes'>): number {
+  return row.code_bytes + row.stdin_bytes + row.inputs_bytes;
+}
+
+export interface JobTotals {
+  jobs: number;
+  bytes: number;
+}
+
+/** How many jobs are kept and how large they are together. Counting them anew would take a millisecond each time. */
+export async function readTotals(db: Kysely<Database>): Promise<JobTotals> {
+  return db.selectFrom('job_totals').select(['jobs', 'bytes']).executeTakeFirstOrThrow();
+}
+
+export async function addToTotals(transaction: Transaction<Database>, more: JobTotals): Promise<void> {
+  await transaction
+    .updateTable('job_totals')
+    .set((column) => ({
+      jobs: column('jobs', '+', more.jobs),
+      bytes: column('bytes', '+', more.bytes),
+    }))
+    .execute();
+}
+
+/**
+ * Removes the jobs that ended first until all that are left, `room` added, are within bounds. Their results are removed
+ * later (job-pieces.ts).
+ * @returns the ids, and whether it was enough: what has not ended stays.
+ */
+export async function makeRoom(
+  transaction: Transaction<Database>,
+  room: JobTotals,
+  bounds: JobTotals,
+): Promise<{ removed: string[]; fits: boolean }> {
+  const totals = await readTotals(transaction);
+  const removed: string[] = [];
+  const gone = { jobs: 0, bytes: 0 };
+  const fits = () =>
+    totals.jobs + room.jobs - gone.jobs <= bounds.jobs &&
+    totals.bytes + room.bytes - gone.bytes <= bounds.bytes;
+  while (!fits()) {
+    const oldest = await transaction
+      .selectFrom('jobs')
+      .where('finished_at', 'is not', null)
+      .orderBy('finished_at')
+      .orderBy('id')
+      .select(['id', 'result_bytes'])
+      .executeTakeFirst();
+    if (oldest === undefined) break;
+    await transaction.deleteFrom('jobs').where('id', '=', oldest.id).execute();
+    removed.push(oldest.id);
+    gone.jobs++;
+    gone.bytes += oldest.result_bytes;
+  }
+  if (gone.jobs > 0) await addToTotals(transaction, { jobs: -gone.jobs, bytes: -gone.bytes });
+  return { removed, fits: fits() };
+}
