@@ -66,7 +66,7 @@ export class NodeSqliteDialect implements Dialect {
   }
 
   createAdapter(): SqliteAdapter {
-    return new TransactionalSqliteAdapter();
+    return new NodeSqliteAdapter();
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: the type is Kysely's
@@ -75,8 +75,13 @@ export class NodeSqliteDialect implements Dialect {
   }
 }
 
-/** SQLite does roll back changes of the schema, so each start migrates in one transaction or not at all. */
-class TransactionalSqliteAdapter extends SqliteAdapter {
+class NodeSqliteAdapter extends SqliteAdapter {
+  /** The driver has turns of its own, which it may give away; Kysely's would be kept. */
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+
+  /** SQLite does roll back changes of the schema, so each start migrates in one transaction or not at all. */
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
