@@ -69,7 +69,9 @@ describe('what the program writes', () => {
   });
 
   test('to a reader that has gone stops it', async () => {
-    const folder = await folderWith({ 'program.py': 'while True: print("again and again")' });
+    const folder = await folderWith({
+      'program.py': 'import time\nwhile True: print("again"); time.sleep(.01)',
+    });
     const command = start(['program.py'], { folder });
     await until(() => command.stdout() !== '');
     command.child.stdout?.destroy();
@@ -177,10 +179,12 @@ describe('the exit code', () => {
   });
 
   test('is 130 for Ctrl-C while stdin is still awaited, and while the sandbox starts', async () => {
-    const waiting = start(['-'], { stdin: null });
     const folder = await folderWith({ 'program.py': 'print("never")' });
-    const starting = start(['program.py'], { folder });
-    for (const command of [waiting, starting]) {
+    for (const [file, stdin] of [
+      ['-', null],
+      ['program.py', ''],
+    ] as const) {
+      const command = start([file], { folder, stdin });
       await until(() => processTree(command.child.pid!).some((process) => nameOf(process) === 'bwrap'));
       command.child.kill('SIGINT');
       expect([await command.ended, command.stdout(), command.stderr()]).toEqual([130, '', '']);
