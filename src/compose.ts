@@ -90,7 +90,7 @@ export interface ServiceOptions {
   timeouts?: Partial<ServerTimeouts>;
   logDestination?: DestinationStream;
   clock?: Clock;
-  answers?: Pick<RetentionOptions, 'bytesMax' | 'purgeMs'>;
+  answers?: Partial<Pick<RetentionOptions, 'bytesMax' | 'purgeMs'>>;
 }
 
 /**

@@ -26,9 +26,9 @@ import type { Work } from '../limits/key-work.ts';
 import type { ErrorCode } from '../shared/errors.ts';
 import type { AnswerName } from '../store/idempotency-store.ts';
 
-/** Schema of the header, in the name that Node gives it. Others are not looked at. */
+/** Schema of the header; others are not looked at. */
 export const idempotencyHeaders = Type.Object({
-  'idempotency-key': Type.Optional(
+  'Idempotency-Key': Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 255,
@@ -38,6 +38,15 @@ export const idempotencyHeaders = Type.Object({
     }),
   ),
 });
+
+/** What answers of such a route have. */
+export const replayHeaders = {
+  'Idempotent-Replay': Type.Optional(
+    Type.Literal('true', {
+      description: 'The first answer to this Idempotency-Key, given again. Absent from the first one.',
+    }),
+  ),
+};
 
 /** What a route with the header may answer besides its own errors. */
 export const IDEMPOTENCY_ERRORS: ErrorCode[] = ['idempotency_conflict', 'idempotency_mismatch'];

@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 import { ERROR_CODES, type ErrorCode } from '../shared/errors.ts';
 import type { Access } from './access.ts';
 import type { App } from './app.ts';
+import { idempotencyHeaders, replayHeaders } from './idempotent.ts';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from './problems.ts';
 import { runSchema } from './run-schema.ts';
 
@@ -119,7 +120,14 @@ function describedSchema(schema: FastifySchema | undefined, route: RouteOptions)
   const problems = [...byStatus].map(
     ([status, sameStatus]) => [status, problemResponse(sameStatus)] as const,
   );
-  const answers = (schema?.response as object | undefined) ?? { 200: { description: 'The document.' } };
+  let answers = (schema?.response as object | undefined) ?? { 200: { description: 'The document.' } };
+  if (schema?.headers === idempotencyHeaders) {
+    const replayed = Object.entries(answers).map(([status, answer]) => [
+      status,
+      { ...answer, headers: replayHeaders },
+    ]);
+    answers = Object.fromEntries(replayed);
+  }
   return {
     ...schema,
     security: access === 'open' ? [] : [{ bearer: [] }, { apiKey: [] }],

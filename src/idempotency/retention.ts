@@ -21,7 +21,7 @@ const BATCH = 100;
 export interface RetentionOptions {
   store: IdempotencyStore;
   clock: Clock;
-  logger: Logger;
+  logger: Pick<Logger, 'warn'>;
   /** Bytes that all answers may count together. */
   bytesMax: number;
   /** Time between two looks for what is too old, in milliseconds. */

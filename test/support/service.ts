@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startService } from '../../src/compose.ts';
+import { type ServiceOptions, startService } from '../../src/compose.ts';
 import { loadConfig } from '../../src/config.ts';
 import type { ServerTimeouts } from '../../src/http/app.ts';
 import type { Problem } from '../../src/http/problems.ts';
@@ -21,6 +21,8 @@ export interface TestServiceOptions {
   settings?: Record<string, string>;
   timeouts?: Partial<ServerTimeouts>;
   clock?: Clock;
+  /** Bounds of recorded answers. */
+  answers?: NonNullable<ServiceOptions['answers']>;
   /** A folder that is there and stays, to start on what an earlier service has left. */
   dataDir?: string;
 }
@@ -64,6 +66,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const service = await startService(config, {
     timeouts: options.timeouts ?? {},
     clock: options.clock ?? systemClock,
+    ...(options.answers === undefined ? {} : { answers: options.answers }),
     logDestination: { write: (line) => void log.push(JSON.parse(line)) },
   });
   const adminKey = service.firstAdminKey ?? config.adminKey ?? '';
