@@ -18,7 +18,14 @@ export function validationError(
   part: string,
   fields: string[],
 ): ServiceError {
-  return invalidRequest(found.slice(0, ERRORS_MAX).map((error) => fieldError(error, part, fields)));
+  const wrongTypes = new Set(found.filter(isWrongType).map(({ instancePath }) => instancePath));
+  // What is of the wrong type is none of the allowed values either, which need not be said.
+  const told = found.filter((error) => isWrongType(error) || !wrongTypes.has(error.instancePath));
+  return invalidRequest(told.slice(0, ERRORS_MAX).map((error) => fieldError(error, part, fields)));
+}
+
+function isWrongType({ keyword }: FastifySchemaValidationError): boolean {
+  return keyword === 'type';
 }
 
 function fieldError(error: FastifySchemaValidationError, part: string, fields: string[]): FieldError {
