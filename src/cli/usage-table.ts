@@ -69,7 +69,13 @@ function summary(rows: UsageRow[]): Summary {
 
 function line(names: string[], { runs, notSucceeded, refused, cpuMs }: Summary): Line {
   return {
-    cells: [...head(names), number(runs, 8), number(notSucceeded, 6), number(refused, 7), duration(cpuMs)],
+    cells: [
+      ...head(names),
+      number(runs, 8),
+      number(notSucceeded, 6),
+      number(refused, 7),
+      duration(cpuMs).padStart(8),
+    ],
     cpuMs,
   };
 }
@@ -107,15 +113,19 @@ function sum(numbers: number[]): number {
 /** In full where it fits, else in thousands, millions and so on. */
 function number(value: number, width: number): string {
   const full = value.toLocaleString('en-US');
-  const short = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
-  return (full.length <= width ? full : short.format(value)).padStart(width);
+  return (full.length <= width ? full : compact(value)).padStart(width);
+}
+
+function compact(value: number): string {
+  return new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 }).format(value);
 }
 
 function duration(ms: number): string {
   const seconds = ms / 1000;
-  if (seconds < 100) return `${seconds.toFixed(1)} s`.padStart(8);
-  const text = seconds < 6000 ? `${(seconds / 60).toFixed(1)} min` : `${(seconds / 3600).toFixed(1)} h`;
-  return text.padStart(8);
+  if (seconds < 100) return `${seconds.toFixed(1)} s`;
+  if (seconds < 6000) return `${(seconds / 60).toFixed(1)} min`;
+  const hours = seconds / 3600;
+  return hours < 1000 ? `${hours.toFixed(1)} h` : `${compact(hours)} h`;
 }
 
 /** Colours only on a terminal; NO_COLOR and the like are honoured. */
