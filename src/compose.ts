@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Kysely } from 'kysely';
 import { type DestinationStream, destination, pino } from 'pino';
+import { composeJobs } from './compose-jobs.ts';
 import type { Config } from './config.ts';
 import { AccessControl } from './http/access.ts';
 import { type App, createApp, type ServerTimeouts } from './http/app.ts';
@@ -11,6 +12,7 @@ import type { BodyLimits } from './http/body-reader.ts';
 import { addOpenApi, openApiRoute } from './http/openapi.ts';
 import { executeRoute } from './http/routes/execute.ts';
 import { healthRoutes } from './http/routes/health.ts';
+import { jobRoutes } from './http/routes/jobs.ts';
 import { keyRoutes } from './http/routes/keys.ts';
 import { meRoute } from './http/routes/me.ts';
 import { metricsRoute } from './http/routes/metrics.ts';
@@ -18,7 +20,7 @@ import { runtimeRoute } from './http/routes/runtime.ts';
 import { startPageRoute } from './http/routes/start-page.ts';
 import { usageRoute } from './http/routes/usage.ts';
 import { Idempotency } from './idempotency/idempotency.ts';
-import { Retention, type RetentionOptions } from './idempotency/retention.ts';
+import type { RetentionOptions } from './idempotency/retention.ts';
 import { Authenticator } from './keys/authenticator.ts';
 import { FailedAttempts } from './keys/failed-attempts.ts';
 import { createFirstAdminKey } from './keys/first-admin-key.ts';
@@ -60,9 +62,6 @@ const BODIES: BodyLimits = { bodyBytesMax: 16 * 2 ** 20, totalBytesMax: 256 * 2 
 
 /** Bytes that waiting requests may hold together. */
 const QUEUE_BYTES_MAX = 256 * 2 ** 20;
-
-/** Bytes that recorded answers may take in the database. */
-const ANSWERS_BYTES_MAX = 2 ** 30;
 
 /** How long a shutdown waits for callers to take their last answers, in milliseconds. */
 const LAST_ANSWERS_MS = 5000;
@@ -118,6 +117,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
   sandboxStarted.catch(() => undefined);
   let opened: Kysely<Database> | undefined;
   let usage: UsageRecorder | undefined;
+  let answers: Idempotency | undefined;
   const clock = options.clock ?? systemClock;
   try {
     const db = await openDatabase(config.dataDir);
@@ -132,8 +132,9 @@ export async function startService(config: Config, options: ServiceOptions = {})
       sandbox: () => sandbox.statistics(),
       usageWritable: () => usage?.writable ?? true,
     });
+    const usageStore = new UsageStore(db);
     usage = await UsageRecorder.open({
-      store: new UsageStore(db),
+      store: usageStore,
       clock,
       logger,
       observer: metrics,
@@ -143,21 +144,21 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const work = new KeyWork();
     const limits = new RequestLimits({ rates, work, cpuUsage: recorder, clock });
     const lastUse = new LastUse({ keys, clock });
+    const jobs = await composeJobs({
+      ...{ config, db, sandbox, admission, work, keys, usageStore, usage, clock, logger },
+    });
     const administration = new KeyAdministration({
       keys,
       clock,
       lastAdminMayGo: config.adminKey !== undefined,
-      onRevoked: (keyId) => work.cancel(keyId),
+      onRevoked: (keyId) => {
+        work.cancel(keyId);
+        jobs.cancelAll(keyId);
+      },
     });
-    const answers = new IdempotencyStore(db);
-    const retention = await Retention.open({
-      store: answers,
-      clock,
-      logger,
-      bytesMax: ANSWERS_BYTES_MAX,
-      ...options.answers,
-    });
-    const idempotency = new Idempotency({ store: answers, retention, clock });
+    const store = new IdempotencyStore(db);
+    const idempotency = await Idempotency.open({ store, clock, logger, ...options.answers });
+    answers = idempotency;
     const { app, connections } = createApp({
       logger,
       access: new AccessControl({
@@ -185,6 +186,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
       idempotency,
       memoryMbMax,
     });
+    jobRoutes(app, { jobs: jobs.jobs, idempotency, memoryMbMax, closing: () => !admission.open });
     runtimeRoute(app, { runtime, memoryMbMax });
     keyRoutes(app, { administration, lastUse, clock });
     meRoute(app, { limits, lastUse, clock });
@@ -203,6 +205,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     const url = await listen(app, config);
     const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, clock) : null;
     logger.info({ url, version, concurrency }, 'the service is ready');
+    jobs.start();
     const stopWatch = every(
       REVOCATIONS_MS,
       () => cancelRevoked(keys, work),
@@ -220,13 +223,15 @@ export async function startService(config: Config, options: ServiceOptions = {})
       stop: async () => {
         logger.info(load(), 'the service is shutting down');
         admission.close();
+        jobs.endWaits();
         await admission.idle();
+        await jobs.stop();
         await atMost(LAST_ANSWERS_MS, connections.idle());
         app.server.close();
         app.server.closeAllConnections();
         await app.close();
         await sandbox.stop();
-        await Promise.all([stopWatch(), stopWriting(), retention.close()]);
+        await Promise.all([stopWatch(), stopWriting(), idempotency.close()]);
         await recorder.close();
         await writeLast(logger, [() => rates.close(), () => lastUse.write()]);
         await db.destroy();
@@ -237,6 +242,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     await sandboxStarted.catch(() => undefined);
     await sandbox.stop();
     await usage?.close();
+    await answers?.close();
     await opened?.destroy();
     throw error;
   }

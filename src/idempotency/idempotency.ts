@@ -39,7 +39,7 @@ import {
   storedBytes,
 } from '../store/idempotency-store.ts';
 import type { Database } from '../store/schema.ts';
-import type { Retention } from './retention.ts';
+import { Retention, type RetentionOptions } from './retention.ts';
 
 /** A request that may be one sent again. */
 export interface IdempotentRequest extends AnswerName {
@@ -92,10 +92,15 @@ export class Idempotency {
   readonly #clock: Clock;
   readonly #holders = new Map<string, Holder>();
 
-  constructor(options: { store: IdempotencyStore; retention: Retention; clock: Clock }) {
-    this.#store = options.store;
-    this.#retention = options.retention;
-    this.#clock = options.clock;
+  private constructor({ store, clock }: RetentionOptions, retention: Retention) {
+    this.#store = store;
+    this.#retention = retention;
+    this.#clock = clock;
+  }
+
+  /** On a store that nobody uses yet. The caller must `close` what it gets. */
+  static async open(options: RetentionOptions): Promise<Idempotency> {
+    return new Idempotency(options, await Retention.open(options));
   }
 
   /**
@@ -138,6 +143,11 @@ export class Idempotency {
     if (this.#holders.has(nameOf(name))) return true;
     const stored = await this.#store.find(name);
     return stored !== null && this.#retention.isKept(stored);
+  }
+
+  /** Ends what goes on in the background. */
+  close(): Promise<void> {
+    return this.#retention.close();
   }
 
   /** The recorded answer, if it may still be given. */

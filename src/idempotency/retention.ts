@@ -15,6 +15,9 @@ import { type IdempotencyStore, type StoredAnswer, storedBytes } from '../store/
 /** A repetition within this time is given the first answer. */
 export const KEPT_MS = 24 * 3_600_000;
 
+/** Bytes that all answers may count together. */
+const BYTES_MAX = 2 ** 30;
+
 /** Answers that are looked at together. */
 const BATCH = 100;
 
@@ -22,25 +25,24 @@ export interface RetentionOptions {
   store: IdempotencyStore;
   clock: Clock;
   logger: Pick<Logger, 'warn'>;
-  /** Bytes that all answers may count together. */
-  bytesMax: number;
+  bytesMax?: number;
   /** Time between two looks for what is too old, in milliseconds. */
   purgeMs?: number;
 }
 
 export class Retention {
-  readonly #options: RetentionOptions;
+  readonly #options: Required<RetentionOptions>;
   readonly #bytesByKey: Map<string, number>;
   #bytes: number;
   #making: Promise<void> | null = null;
   readonly #stopPurging: () => Promise<void>;
 
   private constructor(options: RetentionOptions, bytesByKey: Map<string, number>) {
-    this.#options = options;
+    this.#options = { bytesMax: BYTES_MAX, purgeMs: 60_000, ...options };
     this.#bytesByKey = bytesByKey;
     this.#bytes = [...bytesByKey.values()].reduce((sum, bytes) => sum + bytes, 0);
     this.#stopPurging = every(
-      options.purgeMs ?? 60_000,
+      this.#options.purgeMs,
       () => this.purge(),
       (error) => options.logger.warn({ err: error }, 'old answers could not be deleted'),
     );

@@ -7,7 +7,6 @@ import {
   type Replay,
   type Reservation,
 } from '../../src/idempotency/idempotency.ts';
-import { Retention } from '../../src/idempotency/retention.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { ServiceError } from '../../src/shared/errors.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -27,9 +26,9 @@ function withIdempotency(body: (parts: Parts) => Promise<void>): Promise<void> {
     const db = await openDatabase(folder);
     const store = new IdempotencyStore(db);
     const logger = { warn: fail };
-    const retention = await Retention.open({ store, clock: systemClock, logger, bytesMax: 2 ** 30 });
-    await body({ db, store, idempotency: new Idempotency({ store, retention, clock: systemClock }) });
-    await retention.close();
+    const idempotency = await Idempotency.open({ store, clock: systemClock, logger });
+    await body({ db, store, idempotency });
+    await idempotency.close();
     await db.destroy();
   });
 }
@@ -71,7 +70,7 @@ async function replay(idempotency: Idempotency, asked = request()): Promise<Repl
 }
 
 async function bodyOf({ parts, part }: Replay): Promise<Buffer> {
-  const bytes = [];
+  const bytes: Uint8Array[] = [];
   for (let position = 0; position < parts; position++) bytes.push(await part(position));
   return Buffer.concat(bytes);
 }
@@ -163,13 +162,12 @@ describe('a record', () => {
   it('is made by one of two processes on one database', () =>
     withIdempotency(async ({ db, idempotency, store }) => {
       const logger = { warn: fail };
-      const retention = await Retention.open({ store, clock: systemClock, logger, bytesMax: 2 ** 30 });
-      const other = new Idempotency({ store, retention, clock: systemClock });
+      const other = await Idempotency.open({ store, clock: systemClock, logger });
       const [one, two] = [await reserve(idempotency), await reserve(other)];
       const record = (reservation: Reservation) =>
         db.transaction().execute((transaction) => reservation.recordWithin(transaction, accepted));
       await record(one);
       await expect(record(two)).rejects.toThrow('UNIQUE');
-      await retention.close();
+      await other.close();
     }));
 });
