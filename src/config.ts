@@ -97,6 +97,26 @@ export const SETTINGS = {
     defaultValue: () => 2048,
     ...wholeNumber({ min: 32, max: 1_048_576, unit: 'MB of 2^20 bytes' }),
   }),
+  jobRetentionHours: setting({
+    variable: 'CODECELL_JOB_RETENTION_HOURS',
+    description: 'How long an ended job is kept with its result.',
+    defaultValue: () => 24,
+    ...wholeNumber({ min: 1, max: 8760, unit: 'hours' }),
+  }),
+  jobsMax: setting({
+    variable: 'CODECELL_JOBS_MAX',
+    description:
+      'Jobs that are kept, ended or not. Beyond it the job that ended first is removed; with none ended a new one is answered 503.',
+    defaultValue: () => 10_000,
+    ...wholeNumber({ min: 1, max: 1_000_000 }),
+  }),
+  resultsMbMax: setting({
+    variable: 'CODECELL_RESULTS_MB_MAX',
+    description:
+      'Disk space of results of jobs that are kept and of programs that wait, together. Beyond it as for CODECELL_JOBS_MAX.',
+    defaultValue: () => 4096,
+    ...wholeNumber({ min: 64, max: 1_048_576, unit: 'MB of 2^20 bytes' }),
+  }),
   trustedProxies: setting<string[]>({
     variable: 'CODECELL_TRUSTED_PROXIES',
     description:

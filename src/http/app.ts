@@ -41,8 +41,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call the route. A route that does not say so is an error at start. */
     access?: Access;
-    /** True for requests that run programs: the limits of a key are for them. */
-    limited?: boolean;
+    /** What a request asks for that the limits of a key are for: a program that runs now, or waits. */
+    limited?: 'execution' | 'job';
     /** Errors of its own that the OpenAPI document names, besides those of every route of its kind. */
     errors?: ErrorCode[];
   }
@@ -125,7 +125,7 @@ async function countRefusal(
   { key, routeOptions }: FastifyRequest,
   refusals: AppOptions['refusals'],
 ): Promise<void> {
-  if (key === null || routeOptions.config.limited !== true || !isRefusalCode(code)) return;
+  if (key === null || routeOptions.config.limited === undefined || !isRefusalCode(code)) return;
   refusals.refused(key.id, code);
   await refusals.refusalsStored();
 }
@@ -203,8 +203,9 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
     if (config.access !== 'open') {
       request.key = await options.access.check(request, config.access ?? 'admin');
     }
-    if (request.key !== null && config.limited === true) {
+    if (request.key !== null && config.limited !== undefined) {
       if (await isSentAgain(request, options.idempotency)) options.limits.admitAgain(request.key);
+      else if (config.limited === 'job') request.work = options.limits.admitJob(request.key);
       else request.work = options.limits.admit(request.key);
       await options.limits.saved(request.key);
     }
@@ -218,7 +219,7 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
   app.addHook('onSend', async (request, reply) => {
     // Before the answer is written, so that whoever has read it may send the next request.
     request.work?.end();
-    if (request.key !== null && request.routeOptions.config.limited === true) {
+    if (request.key !== null && request.routeOptions.config.limited !== undefined) {
       reply.headers(options.limits.headers(request.key));
     }
   });

@@ -13,6 +13,8 @@ export interface Work {
  */
 export class KeyWork {
   readonly #work = new Map<string, Set<AbortController>>();
+  /** Called when work has ended: another execution of its key may start, where that was waited for. */
+  onEnded: () => void = () => undefined;
 
   /** Begins work for a key. */
   begin(keyId: string): Work {
@@ -23,7 +25,9 @@ export class KeyWork {
     return {
       signal: controller.signal,
       end: () => {
-        if (work.delete(controller) && work.size === 0) this.#work.delete(keyId);
+        if (!work.delete(controller)) return;
+        if (work.size === 0) this.#work.delete(keyId);
+        this.onEnded();
       },
     };
   }

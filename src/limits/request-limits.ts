@@ -42,17 +42,22 @@ export class RequestLimits {
    * @throws ServiceError `rate_limited`, `quota_exceeded` or `concurrency_limited`.
    */
   admit(key: Key): Work {
-    const rate = rateOf(key);
-    const rateWaitMs = rate === null ? 0 : this.#rates.waitMs(key.id, rate);
-    const quotaWaitMs = this.#cpuLeftMs(key) === 0 ? this.#untilMidnightMs() : 0;
-    if (rate !== null && rateWaitMs > 0 && rateWaitMs >= quotaWaitMs) throw rateLimited(rate, rateWaitMs);
-    if (quotaWaitMs > 0) throw quotaExceeded(key, quotaWaitMs);
-    if (rate !== null) this.#rates.take(key.id, rate);
+    this.#admitWithoutWork(key);
     const { concurrency } = key.limits;
     if (concurrency !== undefined && this.#work.count(key.id) >= concurrency) {
       throw concurrencyLimited(concurrency);
     }
     return this.#work.begin(key.id);
+  }
+
+  /**
+   * As `admit`, for a job, which waits where the key has as many executions as it may. Accepting it is no work that
+   * counts: what counts begins when it starts.
+   * @throws ServiceError `rate_limited` or `quota_exceeded`.
+   */
+  admitJob(key: Key): Work {
+    this.#admitWithoutWork(key);
+    return { signal: new AbortController().signal, end: () => undefined };
   }
 
   /**
@@ -102,6 +107,15 @@ export class RequestLimits {
     }
     if (policies.length === 0) return {};
     return { 'RateLimit-Policy': policies.join(', '), RateLimit: states.join(', ') };
+  }
+
+  #admitWithoutWork(key: Key): void {
+    const rate = rateOf(key);
+    const rateWaitMs = rate === null ? 0 : this.#rates.waitMs(key.id, rate);
+    const quotaWaitMs = this.#cpuLeftMs(key) === 0 ? this.#untilMidnightMs() : 0;
+    if (rate !== null && rateWaitMs > 0 && rateWaitMs >= quotaWaitMs) throw rateLimited(rate, rateWaitMs);
+    if (quotaWaitMs > 0) throw quotaExceeded(key, quotaWaitMs);
+    if (rate !== null) this.#rates.take(key.id, rate);
   }
 
   #cpuLeftMs({ id, limits }: Key): number | null {

@@ -5,6 +5,10 @@
  * oldest entry of the key at the front of the ring, which then moves to the back: a thousand waiting entries
  * of one key delay another key's next run by one run at most.
  *
+ * Jobs wait in the database and have one entry here, which stands for all of them. While both wait, slots go to a
+ * request and to a job by turns, so that neither starves the other. Of two slots or more the last is not for jobs as
+ * long as a request came within `quietMs`: a request waits for a job to end only if it is the first for a while.
+ *
  * Bounds: the queue holds `queueMax` entries of `queueBytesMax` in all, for `queueWaitMs` each. An entry over a
  * bound pushes out the newest entry of the key that has most waiting, itself included, and the key that arrives
  * loses a tie: filling the queue hurts nobody but the one who fills it.
@@ -24,7 +28,11 @@ export interface AdmissionOptions {
   queueBytesMax: number;
   /** Longest wait of one entry, in milliseconds. */
   queueWaitMs: number;
+  /** Time without requests after which jobs may take every slot, in milliseconds. */
+  quietMs?: number;
 }
+
+const QUIET_MS = 60_000;
 
 /** A right to run. Whoever holds it must call `release`, once the run's process is gone. */
 export interface Slot {
@@ -51,6 +59,12 @@ export class Admission {
   #waiting = 0;
   #waitingBytes = 0;
   #running = 0;
+  #jobsRunning = 0;
+  /** Gives a slot to the jobs, while they want one; null once there will be none. */
+  #serveJobs: ((slot: Slot | null) => void) | null = null;
+  #lastServed: 'request' | 'job' = 'job';
+  #lastRequestMs = Number.NEGATIVE_INFINITY;
+  #quiet: NodeJS.Timeout | undefined;
   #closed = false;
   #onIdle: (() => void)[] = [];
 
@@ -75,8 +89,18 @@ export class Admission {
   async acquire(keyId: string, options: { bytes: number; signal: AbortSignal }): Promise<Slot> {
     options.signal.throwIfAborted();
     if (this.#closed) throw shuttingDown();
-    if (this.#running < this.#options.concurrency) return this.#takeSlot();
+    this.#lastRequestMs = performance.now();
+    if (this.#running < this.#options.concurrency) return this.#takeSlot('request');
     return this.#wait(keyId, options.bytes, options.signal);
+  }
+
+  /** Waits for a slot on behalf of the jobs, which ask for one at a time. Null after `close`. */
+  acquireForJob(): Promise<Slot | null> {
+    if (this.#closed) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      this.#serveJobs = resolve;
+      this.#serveWaiting();
+    });
   }
 
   /** From now on nobody new is admitted and whoever waits is refused; running entries go on. */
@@ -85,6 +109,9 @@ export class Admission {
     for (const line of [...this.#lines.values()]) {
       for (const entry of [...line.entries]) this.#refuse(entry, shuttingDown());
     }
+    clearTimeout(this.#quiet);
+    this.#serveJobs?.(null);
+    this.#serveJobs = null;
   }
 
   /** True until `close`. */
@@ -98,15 +125,19 @@ export class Admission {
     return new Promise((resolve) => this.#onIdle.push(resolve));
   }
 
-  #takeSlot(): Slot {
+  #takeSlot(kind: 'request' | 'job'): Slot {
     this.#running++;
+    if (kind === 'job') this.#jobsRunning++;
+    this.#lastServed = kind;
     let released = false;
     return {
       release: () => {
         if (released) return;
         released = true;
         this.#running--;
-        this.#serveNext();
+        if (kind === 'job') this.#jobsRunning--;
+        else this.#lastRequestMs = performance.now();
+        this.#serveWaiting();
         if (this.#running === 0) {
           for (const resolve of this.#onIdle.splice(0)) resolve();
         }
@@ -171,15 +202,40 @@ export class Admission {
     if (this.#remove(entry)) entry.refuse(error);
   }
 
-  #serveNext(): void {
+  #serveWaiting(): void {
+    while (this.#running < this.#options.concurrency) {
+      const jobs = this.#jobMayStart() ? this.#serveJobs : null;
+      if (jobs !== null && (this.#waiting === 0 || this.#lastServed === 'request')) {
+        this.#serveJobs = null;
+        jobs(this.#takeSlot('job'));
+      } else if (this.#waiting > 0) {
+        this.#serveNextRequest();
+      } else {
+        return;
+      }
+    }
+  }
+
+  #serveNextRequest(): void {
     for (const [keyId, line] of this.#lines) {
       const entry = line.entries[0];
-      if (entry === undefined || this.#running >= this.#options.concurrency) return;
+      if (entry === undefined) return;
       this.#remove(entry);
       if (this.#lines.delete(keyId)) this.#lines.set(keyId, line);
-      entry.admit(this.#takeSlot());
+      entry.admit(this.#takeSlot('request'));
       return;
     }
+  }
+
+  /** Whether jobs may have one more of the slots. When only time is missing, they are asked again. */
+  #jobMayStart(): boolean {
+    const { concurrency, quietMs = QUIET_MS } = this.#options;
+    if (this.#serveJobs === null) return false;
+    if (concurrency === 1 || this.#jobsRunning < concurrency - 1) return true;
+    const waitMs = this.#lastRequestMs + quietMs - performance.now();
+    clearTimeout(this.#quiet);
+    if (waitMs > 0) this.#quiet = setTimeout(() => this.#serveWaiting(), waitMs).unref();
+    return waitMs <= 0;
   }
 
   /** False when the entry no longer waits. */

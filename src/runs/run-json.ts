@@ -7,12 +7,23 @@
 import type { Run, RunImage, RunValue } from './run.ts';
 
 export function runJson(run: Run): string {
+  return [...runJsonParts(run)].join('');
+}
+
+/** The same text in parts, none larger than one stream, value or image: a Run may be 45 MB. */
+export function* runJsonParts(run: Run): Generator<string> {
   const { id, status, exit_code, stdout, stderr, value, images, error, truncated, usage, limits } = run;
   const { created_at, started_at, finished_at } = run;
   const before = JSON.stringify({ id, status, exit_code, stdout, stderr });
   const after = JSON.stringify({ error, truncated, usage, limits, created_at, started_at, finished_at });
-  const pictures = images.map(imageJson).join(',');
-  return `${before.slice(0, -1)},"value":${valueJson(value)},"images":[${pictures}],${after.slice(1)}`;
+  yield `${before.slice(0, -1)},"value":`;
+  yield valueJson(value);
+  yield ',"images":[';
+  for (const [index, image] of images.entries()) {
+    if (index > 0) yield ',';
+    yield* imageJsonParts(image);
+  }
+  yield `],${after.slice(1)}`;
 }
 
 function valueJson(value: RunValue | null): string {
@@ -21,8 +32,11 @@ function valueJson(value: RunValue | null): string {
   return `${JSON.stringify({ type, text, html }).slice(0, -1)},"json":${json ?? 'null'}}`;
 }
 
-function imageJson({ format, media_type, data, width, height, name, title }: RunImage): string {
+function* imageJsonParts(image: RunImage): Generator<string> {
+  const { format, media_type, data, width, height, name, title } = image;
   const before = JSON.stringify({ format, media_type });
   const after = JSON.stringify({ width, height, name, title });
-  return `${before.slice(0, -1)},"data":"${data}",${after.slice(1)}`;
+  yield `${before.slice(0, -1)},"data":"`;
+  yield data;
+  yield `",${after.slice(1)}`;
 }

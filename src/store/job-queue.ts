@@ -88,6 +88,8 @@ export interface JobReader {
   list(selection: JobSelection): Promise<JobRecord[]>;
   /** Up to `limit` ids of jobs of a key that have not ended and are not being cancelled. */
   unended(keyId: string, limit: number): Promise<string[]>;
+  /** Whether any job waits. */
+  anyWaiting(): Promise<boolean>;
   /** Which of these jobs have ended, or are gone. */
   endedAmong(ids: string[]): Promise<string[]>;
   /** The result of an ended job, in parts. Throws when it is removed meanwhile. */

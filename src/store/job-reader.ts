@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { JobPieces } from './job-pieces.ts';
 import type { JobReader, JobRecord, JobSelection } from './job-queue.ts';
-import { toRecord } from './job-rows.ts';
+import { toRecord, WAITING } from './job-rows.ts';
 import type { Database } from './schema.ts';
 
 /** Jobs in SQLite, for reading. */
@@ -24,6 +24,11 @@ export class StoredJobs implements JobReader {
       .select('id')
       .execute();
     return rows.map(({ id }) => id);
+  }
+
+  async anyWaiting(): Promise<boolean> {
+    const waiting = this.#db.selectFrom('jobs').where('status', '=', WAITING).select('id').limit(1);
+    return (await waiting.executeTakeFirst()) !== undefined;
   }
 
   async endedAmong(ids: string[]): Promise<string[]> {

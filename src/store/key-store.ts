@@ -47,6 +47,11 @@ export class KeyStore {
     return findKey(this.#db, id);
   }
 
+  async findAll(ids: string[]): Promise<Key[]> {
+    if (ids.length === 0) return [];
+    return (await this.#db.selectFrom('keys').where('id', 'in', ids).selectAll().execute()).map(toKey);
+  }
+
   /** Newest first: ids are sorted by the time they were made. */
   async list({ team, state, beforeId, limit, nowMs }: KeySelection): Promise<Key[]> {
     let query = this.#db.selectFrom('keys').selectAll().orderBy('id', 'desc').limit(limit);

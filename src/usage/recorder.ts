@@ -92,6 +92,11 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     });
   }
 
+  /** Counts a run whose charge somebody else has stored, in a transaction of their own. */
+  charged(charge: RunCharge): void {
+    this.#charged(charge);
+  }
+
   refused(keyId: string, code: RefusalCode): void {
     this.#options.observer.refused(code);
     this.#addRefusals({ key_id: keyId, hour: hourOf(this.#options.clock.now()), outcome: code, count: 1 });

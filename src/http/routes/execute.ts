@@ -22,7 +22,7 @@ export function executeRoute(app: App, { runs, idempotency, memoryMbMax }: Execu
     url: '/v1/execute',
     config: {
       access: 'key',
-      limited: true,
+      limited: 'execution',
       errors: [
         'payload_too_large',
         'unsupported_media_type',

@@ -1,0 +1,283 @@
+/**
+ * Runs the jobs of the queue as slots become free.
+ *
+ * Algorithm: one loop takes a slot, claims the next job of the next key, and starts it. It sleeps until it is woken: by
+ * a job that was accepted, or by the end of an execution of a key that had as many as it may. So a job is picked up as
+ * soon as there is a slot, and an idle service asks the database for nothing. A tick of a second renews the leases,
+ * takes over jobs of processes that died, and wakes the loop all the same.
+ *
+ * Turns: keys are gone round by their ids; of a key, the oldest job is next. A key that has as many executions as it
+ * may (`concurrency`) is passed over: its jobs wait and nobody waits for them. What requests and jobs get of the slots
+ * is said in admission.ts.
+ *
+ * Failure: a run that is lost with its zygote goes back into the queue, and so does the job of a process that died, once
+ * its lease has run out; at the third loss the job ends as lost. A program is stopped when its lease was lost all the
+ * same, so that it does not run twice at once; its end would be refused by its token. An end that cannot be stored is
+ * tried again until it can. Without a process to run in, a job goes back uncounted: it waits as for a slot.
+ */
+
+import type { KeyWork, Work } from '../../limits/key-work.ts';
+import {
+  type Execution,
+  type ExecutionRequest,
+  type Sandbox,
+  SandboxFaultError,
+} from '../../sandbox/execution.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { every } from '../../shared/every.ts';
+import type { Logger } from '../../shared/logger.ts';
+import {
+  type ClaimedJob,
+  type JobEnd,
+  type JobQueue,
+  type JobReader,
+  LOSSES_MAX,
+} from '../../store/job-queue.ts';
+import type { KeyStore } from '../../store/key-store.ts';
+import type { RunCharge } from '../../store/usage-store.ts';
+import type { Admission, Slot } from '../admission.ts';
+import { chargeOf } from '../charge.ts';
+import { finishedRun } from '../outcome.ts';
+import { endWithoutRun, jobEnd } from './job-end.ts';
+
+export interface JobRunnerOptions {
+  queue: JobQueue;
+  sandbox: Sandbox;
+  admission: Admission;
+  work: KeyWork;
+  reader: Pick<JobReader, 'anyWaiting'>;
+  keys: Pick<KeyStore, 'findAll'>;
+  /** Told of charges that were stored with the end of their job. */
+  usage: { readonly writable: boolean; charged(charge: RunCharge): void };
+  clock: Clock;
+  logger: Logger;
+  /** Called with every tick. */
+  onTick: () => Promise<void>;
+  tickMs?: number;
+}
+
+/** Between two attempts at what failed for want of a process or of a disk. */
+const PAUSE_MS = 1000;
+
+/** A job whose program runs here. */
+interface RunningJob {
+  job: ClaimedJob;
+  stop: AbortController;
+  ended: Promise<void>;
+}
+
+/** Reasons to stop a program, besides the revocation of its key. */
+type StopReason = 'cancelled' | 'lease lost' | 'lost too often';
+
+export class JobRunner {
+  readonly #options: Required<JobRunnerOptions>;
+  readonly #running = new Map<string, RunningJob>();
+  #afterKeyId = '';
+  #mayHaveWork = true;
+  /** Whether jobs wait for nothing but executions of their key. */
+  #passedOver = false;
+  #wake: () => void = () => undefined;
+  #stopping = false;
+  #loop: Promise<void> = Promise.resolve();
+  #stopTicking: () => Promise<void> = async () => undefined;
+
+  constructor(options: JobRunnerOptions) {
+    this.#options = { tickMs: 1000, ...options };
+  }
+
+  /** From now on jobs are run. */
+  start(): void {
+    const { work, logger, tickMs } = this.#options;
+    work.onEnded = () => {
+      if (this.#passedOver) this.wake();
+    };
+    this.#loop = this.#serve();
+    this.#stopTicking = every(
+      tickMs,
+      () => this.#tick(),
+      (error) => logger.error({ err: error }, 'the jobs could not be looked after'),
+    );
+  }
+
+  /** Says that there may be a job to run. */
+  wake(): void {
+    this.#mayHaveWork = true;
+    this.#wake();
+  }
+
+  /** Stops the program of a job, if it runs here. */
+  cancel(id: string): void {
+    this.#running.get(id)?.stop.abort('cancelled' satisfies StopReason);
+  }
+
+  /** Starts nothing more, and resolves when every running job has ended. The admission must have been closed. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#wake();
+    await this.#loop;
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await this.#stopTicking();
+  }
+
+  async #serve(): Promise<void> {
+    const { admission, logger } = this.#options;
+    while (!this.#stopping) {
+      if (!this.#mayHaveWork) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        continue;
+      }
+      const slot = await admission.acquireForJob();
+      if (slot === null) return;
+      try {
+        const job = await this.#claim();
+        if (job === null) slot.release();
+        else this.#start(job, slot);
+      } catch (error) {
+        slot.release();
+        logger.error({ err: error }, 'no job could be claimed');
+        await this.#pause();
+      }
+    }
+  }
+
+  /** What is not writable now is asked again with the next tick. */
+  async #claim(): Promise<ClaimedJob | null> {
+    const { queue, reader, usage } = this.#options;
+    this.#mayHaveWork = false;
+    if (!usage.writable || this.#stopping) return null;
+    const except = await this.#busyKeys();
+    const job = await queue.claim({ afterKeyId: this.#afterKeyId, except });
+    if (job === null) {
+      this.#passedOver = except.length > 0 && (await reader.anyWaiting());
+      return null;
+    }
+    this.#mayHaveWork = true;
+    this.#afterKeyId = job.keyId;
+    return job;
+  }
+
+  /** Keys that have as many executions as they may. Only those that have any are looked up. */
+  async #busyKeys(): Promise<string[]> {
+    const { work, keys } = this.#options;
+    return (await keys.findAll(work.keyIds()))
+      .filter(({ id, limits }) => work.count(id) >= (limits.concurrency ?? Number.POSITIVE_INFINITY))
+      .map(({ id }) => id);
+  }
+
+  #start(job: ClaimedJob, slot: Slot): void {
+    const stop = new AbortController();
+    const ended = this.#run(job, slot, stop)
+      .catch((error: unknown) => this.#options.logger.error({ err: error, run_id: job.id }, 'a job failed'))
+      .finally(() => this.#running.delete(job.id));
+    this.#running.set(job.id, { job, stop, ended });
+  }
+
+  async #run(job: ClaimedJob, slot: Slot, stop: AbortController): Promise<void> {
+    const { queue, work, logger } = this.#options;
+    const its = work.begin(job.keyId);
+    let outcome: JobEnd | Lost;
+    try {
+      outcome = await this.#execute(job, stop, its);
+    } finally {
+      slot.release();
+      its.end();
+    }
+    if ('losses' in outcome) {
+      const { losses } = outcome;
+      logger.warn({ run_id: job.id, losses: job.losses + losses }, 'the run of a job was lost');
+      if (losses === 0) await this.#pause();
+      await this.#untilStored(() => queue.giveBack(job, losses));
+      this.wake();
+      return;
+    }
+    const end = outcome;
+    const stored = await this.#untilStored(() => queue.complete(job, end));
+    if (stored && end.charge !== null) this.#options.usage.charged(end.charge);
+    if (!stored) logger.warn({ run_id: job.id }, 'the end of a job came too late, or could not be stored');
+    else logger.info({ run_id: job.id, key_id: job.keyId, run_status: end.status }, 'a job has ended');
+  }
+
+  async #execute(job: ClaimedJob, stop: AbortController, its: Work): Promise<JobEnd | Lost> {
+    const { queue, sandbox, clock, keys, logger } = this.#options;
+    // A job whose key was revoked while it waited; that of CODECELL_ADMIN_KEY is in no table.
+    const [key] = await keys.findAll([job.keyId]);
+    if (key !== undefined && key.revokedAt !== null) stop.abort('cancelled' satisfies StopReason);
+    const { code, stdin, inputsJson } = await queue.program(job);
+    const limits = { timeout_ms: job.timeoutMs, memory_mb: job.memoryMb };
+    const request: ExecutionRequest = {
+      code: code.toString(),
+      stdin: stdin.toString(),
+      inputsJson: inputsJson.toString(),
+      timeoutMs: job.timeoutMs,
+      memoryMb: job.memoryMb,
+    };
+    let starts = 0;
+    let execution: Execution;
+    try {
+      execution = await sandbox.execute(request, {
+        signal: AbortSignal.any([stop.signal, its.signal]),
+        onStart: () => {
+          starts++;
+          if (job.losses + starts > LOSSES_MAX) stop.abort('lost too often' satisfies StopReason);
+        },
+      });
+    } catch (error) {
+      if (stop.signal.aborted || its.signal.aborted) {
+        const programBytes = code.length + stdin.length + inputsJson.length;
+        return endWithoutRun({ ...job, programBytes }, 'cancelled', clock.now());
+      }
+      if (!(error instanceof SandboxFaultError)) {
+        logger.error({ err: error, run_id: job.id }, 'a job could not be run');
+        return { losses: 1 };
+      }
+      return { losses: starts };
+    }
+    if (stop.signal.reason === 'lost too often') return { losses: starts - 1 };
+    const createdAt = new Date(job.createdAtMs);
+    const queueMs = Math.max(0, execution.startedAt.getTime() - job.createdAtMs);
+    const run = finishedRun({ id: job.id, createdAt, limits }, execution, queueMs);
+    return jobEnd(run, chargeOf(job.keyId, request, run));
+  }
+
+  async #tick(): Promise<void> {
+    const { queue, logger, onTick } = this.#options;
+    if (this.#running.size > 0) {
+      const before = [...this.#running];
+      const held = await queue.renew();
+      for (const [id, { stop }] of before) {
+        const lease = held.get(id);
+        // It may have ended meanwhile: then it makes no difference.
+        if (lease === undefined) stop.abort('lease lost' satisfies StopReason);
+        else if (lease.cancelRequested) stop.abort('cancelled' satisfies StopReason);
+      }
+    }
+    const takenOver = await queue.takeOver();
+    if (takenOver > 0) logger.warn({ jobs: takenOver }, 'jobs of a service that ended were taken over');
+    await onTick();
+    if (!this.#stopping) this.wake();
+  }
+
+  /** Repeats what fails, with pauses, until the service ends. False is an answer like any other. */
+  async #untilStored<Result>(store: () => Promise<Result>): Promise<Result | false> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await store();
+      } catch (error) {
+        if (attempt === 1) this.#options.logger.error({ err: error }, 'the end of a job could not be stored');
+        if (this.#stopping) return false;
+        await this.#pause();
+      }
+    }
+  }
+
+  async #pause(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** A run that came to no end, lost this often. */
+interface Lost {
+  losses: number;
+}
