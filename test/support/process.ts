@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from './until.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+export const CODECELL_MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 export interface ProcessOptions {
   /** Variables besides PATH and HOME. */
@@ -23,7 +23,7 @@ export class CodecellProcess {
   readonly #ended: Promise<unknown>;
 
   constructor(args: string[], { environment = {}, currentFolder = tmpdir(), userId }: ProcessOptions = {}) {
-    this.child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
+    this.child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', CODECELL_MAIN, ...args], {
       cwd: currentFolder,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
