@@ -72,6 +72,19 @@ describe('a recorded answer', () => {
     expect(isReplay(await post('one', megabyte, greedy))).toBe(false);
   });
 
+  it('that cannot be recorded is given all the same, and runs again when it is sent again', async () => {
+    service = await startTestService();
+    const db = await openDatabase(service.dataDir);
+    await db.schema.dropTable('idempotency_parts').execute();
+    await db.destroy();
+    const large = { code: "print('x' * 1_000_000)" };
+    for (const answer of [await post('large', large), await post('large', large)]) {
+      expect([answer.status, isReplay(answer)]).toEqual([200, false]);
+    }
+    const errors = service.log.filter(({ level }) => level === 'error').map(({ message }) => message);
+    expect(errors).toEqual(Array(2).fill(expect.stringContaining('could not be recorded')));
+  });
+
   it('that was half written by a service that was killed is deleted at the next start', async () => {
     service = await startTestService();
     const { dataDir } = service;
