@@ -57,6 +57,28 @@ describe('Admission', () => {
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
   });
 
+  it.each([1, 3])(
+    "with %i slots and a thousand waiting entries of one key, another key's next waits for one run at most",
+    async (concurrency) => {
+      const admission = new Admission({ ...OPTIONS, concurrency, queueMax: 2000, queueBytesMax: 10_000 });
+      const greedy = Array.from({ length: 1000 + concurrency }, () => new Request(admission, 'greedy'));
+      for (let turn = 0; turn < 5; turn++) {
+        const modest = new Request(admission, 'modest');
+        await settle();
+        let ended = 0;
+        while (modest.outcome === 'waiting') {
+          greedy.find(({ outcome }) => outcome === 'running')?.finish();
+          ended++;
+          await settle();
+        }
+        // The first end frees the slot; the turn may be the greedy key's once.
+        expect(ended).toBeLessThanOrEqual(2);
+        modest.finish();
+        await settle();
+      }
+    },
+  );
+
   it('pushes out the newest of the key with most bytes when the queue holds too many', async () => {
     const admission = new Admission(OPTIONS);
     const running = new Request(admission, 'a');
