@@ -3,8 +3,10 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS } from '../../src/config.ts';
+import { issuedKeySchema } from '../../src/http/key-schema.ts';
 import { PROBLEMS } from '../../src/http/problems.ts';
 import { runSchema } from '../../src/http/run-schema.ts';
+import { LIMIT_BOUNDS } from '../../src/keys/limit-bounds.ts';
 import { names, readText, section, tableRows } from './markdown.ts';
 
 const http = readText('docs/reference/http.md');
@@ -44,12 +46,26 @@ describe('http.md', () => {
     }
   });
 
+  test('has every field of a Key', () => {
+    const described = tableRows(section(http, '## Key')).map(([field]) => names(field)[0]);
+    expect(described).toEqual(Object.keys(issuedKeySchema.properties));
+  });
+
+  test('has every limit of a key with its bounds', () => {
+    const rows = tableRows(section(http, '## Limits of a key'));
+    expect(rows.map(([limit, allowed]) => [names(limit)[0], allowed])).toEqual(
+      Object.entries(LIMIT_BOUNDS).map(([limit, { min, max }]) => [limit, `${min} to ${max}`]),
+    );
+  });
+
   test('has every address that is served', () => {
-    const routes = ['execute', 'runtime', 'health', 'start-page'].map((name) =>
+    const routes = ['execute', 'runtime', 'me', 'keys', 'health', 'start-page'].map((name) =>
       readText(`src/http/routes/${name}.ts`),
     );
     const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
-      [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(([, method, url]) => `${method} ${url}`),
+      [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(
+        ([, method, url]) => `${method} ${url?.replace(/:(\w+)/g, '{$1}')}`,
+      ),
     );
     const described = tableRows(section(http, '## Endpoints')).map(([call]) => names(call)[0]);
     expect(described.sort()).toEqual(served.sort());
