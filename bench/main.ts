@@ -7,6 +7,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { Floor } from './floor.ts';
 import { BenchedService } from './service.ts';
 import { percentile } from './statistics.ts';
+import { benchUsage } from './usage.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
 /** Times of single runs, and the time in which all of them were done, in milliseconds. */
@@ -20,13 +21,22 @@ interface Contest {
   service: BenchedService;
 }
 
-/** Runs the benchmark, or the workloads that are named, and prints its table. Answers the exit code. */
+/** Benchmarks of their own, which have nothing to do with the floor. They run only where they are named. */
+const OTHERS: Record<string, () => Promise<void>> = { usage: benchUsage };
+
+/** Runs the benchmark, or what is named, and prints its tables. Answers the exit code. */
 export async function bench(names: string[]): Promise<number> {
-  const chosen = WORKLOADS.filter(({ name }) => names.length === 0 || names.includes(name));
-  if (chosen.length === 0) {
-    process.stderr.write(`codecell: workloads are ${WORKLOADS.map(({ name }) => name).join(', ')}\n`);
+  const known = [...WORKLOADS.map(({ name }) => name), ...Object.keys(OTHERS)];
+  if (names.some((name) => !known.includes(name))) {
+    process.stderr.write(`codecell: benchmarks are ${known.join(', ')}\n`);
     return 2;
   }
+  for (const [name, run] of Object.entries(OTHERS)) if (names.includes(name)) await run();
+  const chosen = WORKLOADS.filter(({ name }) => names.length === 0 || names.includes(name));
+  return chosen.length === 0 ? 0 : await benchAgainstFloor(chosen);
+}
+
+async function benchAgainstFloor(chosen: Workload[]): Promise<number> {
   const cores = availableParallelism();
   const floors = await Promise.all(Array.from({ length: cores }, () => Floor.start()));
   const service = await BenchedService.start();

@@ -8,22 +8,35 @@ import { join } from 'node:path';
 
 const ADMIN_KEY = 'benchmark-key-benchmark-key-benchmark';
 
+export interface BenchedServiceOptions {
+  /** A script of this folder that is run instead of `codecell serve`. */
+  script?: string;
+  /** Fills the data folder before the start, and answers the key to use; otherwise it is the admin key. */
+  prepare?: (dataDir: string) => Promise<string>;
+}
+
 export class BenchedService {
   readonly #process: ChildProcess;
   readonly #dataDir: string;
   readonly #url: string;
+  readonly #key: string;
   readonly #agent = new Agent({ keepAlive: true });
 
-  private constructor(process: ChildProcess, dataDir: string, url: string) {
+  private constructor(process: ChildProcess, dataDir: string, url: string, key: string) {
     this.#process = process;
     this.#dataDir = dataDir;
     this.#url = url;
+    this.#key = key;
   }
 
-  static async start(): Promise<BenchedService> {
+  static async start({ script, prepare }: BenchedServiceOptions = {}): Promise<BenchedService> {
     const dataDir = await mkdtemp(join(tmpdir(), 'codecell-bench-'));
-    const command = join(import.meta.dirname, '..', 'bin', 'codecell');
-    const child = spawn(command, ['serve'], {
+    const key = (await prepare?.(dataDir)) ?? ADMIN_KEY;
+    const [command, ...args] =
+      script === undefined
+        ? [join(import.meta.dirname, '..', 'bin', 'codecell'), 'serve']
+        : [process.execPath, '--disable-warning=ExperimentalWarning', join(import.meta.dirname, script)];
+    const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: {
         PATH: process.env.PATH,
@@ -40,14 +53,14 @@ export class BenchedService {
       });
       child.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
     });
-    return new BenchedService(child, dataDir, url);
+    return new BenchedService(child, dataDir, url, key);
   }
 
   /** One `POST /v1/execute`. Answers its time in milliseconds; any outcome but success is an error. */
   async execute(code: string): Promise<number> {
     const startMs = performance.now();
     const body = JSON.stringify({ code });
-    const headers = { Authorization: `Bearer ${ADMIN_KEY}`, 'Content-Type': 'application/json' };
+    const headers = { Authorization: `Bearer ${this.#key}`, 'Content-Type': 'application/json' };
     const text = await new Promise<string>((resolve, reject) => {
       const outgoing = request(`${this.#url}/v1/execute`, { method: 'POST', headers, agent: this.#agent });
       outgoing.on('error', reject).on('response', (response) => {
