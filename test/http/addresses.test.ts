@@ -29,7 +29,8 @@ describe('404 not_found', () => {
 
   it('answers for a run under /v1/jobs, since a synchronous one is never found there', async () => {
     const { id } = await service.execute({ code: 'print(1)' });
-    expect((await service.send(`/v1/jobs/${id}`)).status).toBe(404);
+    const headers = { 'X-API-Key': service.adminKey };
+    expect((await service.send(`/v1/jobs/${id}`, { headers })).status).toBe(404);
   });
 
   it('comes before the key, the media type and the body', async () => {

@@ -63,6 +63,8 @@ describe('GET /openapi.json', () => {
       '/openapi.json',
       '/readyz',
       '/v1/execute',
+      '/v1/jobs',
+      '/v1/jobs/{id}',
       '/v1/keys',
       '/v1/keys/{id}',
       '/v1/keys/{id}/rotate',
@@ -133,6 +135,34 @@ describe('GET /openapi.json', () => {
     for (const example of examples) {
       const body = (example as { value?: unknown }).value ?? example;
       expect((await service.execute(body)).status).toBe('succeeded');
+    }
+  });
+});
+
+describe('the examples of keys', () => {
+  it('are accepted by the service', async () => {
+    const { paths } = await json('/openapi.json');
+    const headers = { 'X-API-Key': service.adminKey, 'Content-Type': 'application/json' };
+    const send = (method: string, path: string, body: unknown) =>
+      service.send(path, { method, headers, body: JSON.stringify(body) });
+    const examplesOf = (operation: Json | undefined) => {
+      const content = operation?.requestBody?.content?.['application/json'];
+      const { example, examples: named } = (content ?? {}) as { example?: unknown; examples?: object };
+      const examples = example === undefined ? Object.values(named ?? {}) : [example];
+      expect(examples.length).toBeGreaterThan(0);
+      return examples.map((example) => (example as { value?: unknown }).value ?? example);
+    };
+    let id = '';
+    for (const example of examplesOf(paths?.['/v1/keys']?.post)) {
+      const answer = await send('POST', '/v1/keys', example);
+      expect([example, answer.status]).toEqual([example, 201]);
+      id = (JSON.parse(answer.text) as { id: string }).id;
+    }
+    for (const example of examplesOf(paths?.['/v1/keys/{id}']?.patch)) {
+      expect((await send('PATCH', `/v1/keys/${id}`, example)).status).toBe(200);
+    }
+    for (const example of examplesOf(paths?.['/v1/keys/{id}/rotate']?.post)) {
+      expect((await send('POST', `/v1/keys/${id}/rotate`, example)).status).toBe(200);
     }
   });
 });
