@@ -37,17 +37,20 @@ export function withFields(key: Key, fields: KeyFields, nowMs: number, errors: F
 }
 
 function checkName(path: string, text: string, errors: FieldError[]): void {
-  const length = [...text].length;
-  const message = !text.isWellFormed()
-    ? 'has half a surrogate pair (\\ud800 to \\udfff), which is not a character: leave it out'
-    : length > NAME_LENGTH_MAX
-      ? `has ${length} characters; at most ${NAME_LENGTH_MAX} are allowed`
-      : text.trim() === ''
-        ? 'must have at least one character that is not a space'
-        : /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
-          ? 'must not have line breaks or other control characters'
-          : null;
+  const message = nameProblem(text);
   if (message !== null) errors.push({ path, message });
+}
+
+function nameProblem(text: string): string | null {
+  if (!text.isWellFormed()) {
+    return 'has half a surrogate pair (\\ud800 to \\udfff), which is not a character: leave it out';
+  }
+  const { length } = [...text];
+  if (length > NAME_LENGTH_MAX) return `has ${length} characters; at most ${NAME_LENGTH_MAX} are allowed`;
+  if (text.trim() === '') return 'must have at least one character that is not a space';
+  // They would break tables, logs and CSV for whoever reads them.
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return 'must not have line breaks or other control characters';
+  return null;
 }
 
 function mergedLimits(
