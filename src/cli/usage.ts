@@ -34,7 +34,7 @@ export async function usage(environment: NodeJS.ProcessEnv, options: UsageOption
     }
     const totals = new UsageTotals();
     const rows: UsageRow[] = [];
-    for await (const period of reports.periods(selection, totals)) rows.push(...period);
+    for await (const some of reports.rows(selection, totals)) rows.push(...some);
     await print(usageTable(selection, rows));
   });
 }

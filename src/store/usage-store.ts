@@ -8,6 +8,7 @@
  */
 
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import { turnOfOthers } from '../shared/turn.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { ChargeColumns, Database, UsageHoursTable, UsageRunsTable } from './schema.ts';
 
@@ -170,8 +171,4 @@ function byHour(runs: RunCharge[], refusals: Refusals[]): UsageHoursTable[] {
 function firstRunIdOf(timeMs: number): string {
   const hex = Math.max(0, timeMs).toString(16).padStart(12, '0');
   return `run_${hex.slice(0, 8)}-${hex.slice(8)}`;
-}
-
-function turnOfOthers(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
