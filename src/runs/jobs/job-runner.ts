@@ -167,9 +167,11 @@ export class JobRunner {
   }
 
   #start(job: ClaimedJob, slot: Slot): void {
+    const { logger } = this.#options;
+    logger.debug({ run_id: job.id, token: job.token }, 'a job starts');
     const stop = new AbortController();
     const ended = this.#run(job, slot, stop)
-      .catch((error: unknown) => this.#options.logger.error({ err: error, run_id: job.id }, 'a job failed'))
+      .catch((error: unknown) => logger.error({ err: error, run_id: job.id }, 'a job failed'))
       .finally(() => this.#running.delete(job.id));
     this.#running.set(job.id, { job, stop, ended });
   }
