@@ -6,6 +6,7 @@ import { SETTINGS } from '../../src/config.ts';
 import { issuedKeySchema } from '../../src/http/key-schema.ts';
 import { PROBLEMS } from '../../src/http/problems.ts';
 import { runSchema } from '../../src/http/run-schema.ts';
+import { usageSchema } from '../../src/http/usage-schema.ts';
 import { LIMIT_BOUNDS } from '../../src/keys/limit-bounds.ts';
 import { names, readText, section, tableRows } from './markdown.ts';
 
@@ -58,9 +59,24 @@ describe('http.md', () => {
     );
   });
 
+  test('has every field and parameter of usage', () => {
+    const tables = tableRows(section(http, '## Usage'));
+    const described = tables.flatMap(([cell]) => names(cell));
+    const example = JSON.parse(/^## Usage[\s\S]*?^```json\n([\s\S]*?)^```$/m.exec(http)?.[1] ?? '{}');
+    const { data, ...top } = usageSchema.properties;
+    expect(Object.keys(example)).toEqual(Object.keys(usageSchema.properties));
+    expect(Object.keys(example.data[0])).toEqual(Object.keys(data.items.properties));
+    for (const name of ['runs', 'refused'] as const) {
+      expect(Object.keys(example.data[0][name])).toEqual(Object.keys(data.items.properties[name].properties));
+    }
+    for (const field of [...Object.keys(top), ...Object.keys(data.items.properties)]) {
+      expect(described).toContain(field);
+    }
+  });
+
   test('has every address that is served', () => {
-    const routes = ['execute', 'runtime', 'me', 'keys', 'health', 'start-page'].map((name) =>
-      readText(`src/http/routes/${name}.ts`),
+    const routes = ['execute', 'runtime', 'me', 'keys', 'health', 'start-page', 'usage', 'metrics'].map(
+      (name) => readText(`src/http/routes/${name}.ts`),
     );
     const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
       [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(
