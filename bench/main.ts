@@ -5,6 +5,7 @@
 
 import { availableParallelism, cpus } from 'node:os';
 import { Floor } from './floor.ts';
+import { benchJobs } from './jobs.ts';
 import { BenchedService } from './service.ts';
 import { percentile } from './statistics.ts';
 import { benchUsage } from './usage.ts';
@@ -22,7 +23,7 @@ interface Contest {
 }
 
 /** Benchmarks of their own, which have nothing to do with the floor. They run only where they are named. */
-const OTHERS: Record<string, () => Promise<void>> = { usage: benchUsage };
+const OTHERS: Record<string, () => Promise<void>> = { usage: benchUsage, jobs: benchJobs };
 
 /** Runs the benchmark, or what is named, and prints its tables. Answers the exit code. */
 export async function bench(names: string[]): Promise<number> {

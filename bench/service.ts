@@ -59,22 +59,36 @@ export class BenchedService {
   /** One `POST /v1/execute`. Answers its time in milliseconds; any outcome but success is an error. */
   async execute(code: string): Promise<number> {
     const startMs = performance.now();
-    const body = JSON.stringify({ code });
-    const headers = { Authorization: `Bearer ${this.#key}`, 'Content-Type': 'application/json' };
-    const text = await new Promise<string>((resolve, reject) => {
-      const outgoing = request(`${this.#url}/v1/execute`, { method: 'POST', headers, agent: this.#agent });
+    const text = await this.#send('POST', '/v1/execute', { code });
+    const elapsedMs = performance.now() - startMs;
+    if (!text.includes('"status":"succeeded"')) throw new Error(`a run of the benchmark failed: ${text}`);
+    return elapsedMs;
+  }
+
+  /** Any request whose answer is JSON. */
+  async call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+    return JSON.parse(await this.#send(method, path, body)) as Answer;
+  }
+
+  #send(method: string, path: string, body?: object): Promise<string> {
+    const type = body === undefined ? {} : { 'Content-Type': 'application/json' };
+    const headers = { Authorization: `Bearer ${this.#key}`, ...type };
+    return new Promise((resolve, reject) => {
+      const outgoing = request(this.#url + path, { method, headers, agent: this.#agent });
       outgoing.on('error', reject).on('response', (response) => {
         let received = '';
         response.setEncoding('utf8').on('data', (chunk) => {
           received += chunk;
         });
-        response.on('end', () => resolve(received)).on('error', reject);
+        response
+          .on('end', () => {
+            if ((response.statusCode ?? 500) < 400) resolve(received);
+            else reject(new Error(`${response.statusCode}: ${received}`));
+          })
+          .on('error', reject);
       });
-      outgoing.end(body);
+      outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     });
-    const elapsedMs = performance.now() - startMs;
-    if (!text.includes('"status":"succeeded"')) throw new Error(`a run of the benchmark failed: ${text}`);
-    return elapsedMs;
   }
 
   async stop(): Promise<void> {

@@ -1,9 +1,11 @@
 /** The `codecell` command: parses arguments, nothing else. Each command is loaded when it is called. */
 
 import { Command, Option } from 'commander';
+import type { JobListOptions } from './cli/jobs.ts';
 import { addKeysCommand } from './cli/keys-command.ts';
 import type { RunOptions } from './cli/run.ts';
 import type { UsageOptions } from './cli/usage.ts';
+import { RUN_STATUSES } from './runs/run.ts';
 import { OperatorError } from './shared/errors.ts';
 import { readVersion } from './version.ts';
 
@@ -66,6 +68,50 @@ program
   .action(async (options: UsageOptions) => {
     const { usage } = await import('./cli/usage.ts');
     await usage(process.env, options);
+  });
+
+const jobs = program.command('jobs').description("look at every key's jobs, wait for them, cancel them");
+
+jobs
+  .command('list')
+  .description('jobs, newest first')
+  .addOption(new Option('--status <status>', 'only of this status').choices(RUN_STATUSES))
+  .option('--key <id>', 'only of this key')
+  .option('--limit <number>', 'how many', '20')
+  .option('--json', 'as JSON', false)
+  .action(async (options: JobListOptions) => {
+    const { listJobs } = await import('./cli/jobs.ts');
+    await listJobs(process.env, options);
+  });
+
+jobs
+  .command('show')
+  .description('a job as it is now')
+  .argument('<id>')
+  .option('--json', 'as GET /v1/jobs/{id} answers it', false)
+  .action(async (id: string, options: { json: boolean }) => {
+    const { showJob } = await import('./cli/jobs.ts');
+    await showJob(process.env, id, options);
+  });
+
+jobs
+  .command('wait')
+  .description('wait until a job has ended; the exit code is 0 if it succeeded')
+  .argument('<id>')
+  .option('--json', 'as GET /v1/jobs/{id} answers it', false)
+  .action(async (id: string, options: { json: boolean }) => {
+    const { waitForJob } = await import('./cli/jobs.ts');
+    process.exitCode = await waitForJob(process.env, id, options);
+  });
+
+jobs
+  .command('cancel')
+  .description('cancel a job and wait until its process is gone')
+  .argument('<id>')
+  .option('--json', 'as DELETE /v1/jobs/{id} answers it', false)
+  .action(async (id: string, options: { json: boolean }) => {
+    const { cancelJob } = await import('./cli/jobs.ts');
+    await cancelJob(process.env, id, options);
   });
 
 program

@@ -1,0 +1,25 @@
+/** Shows that a command waits, on a terminal alone: others read lines. */
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+export interface Waiting {
+  /** Goes on, and says what is waited for. */
+  update(text: string): void;
+  /** Leaves nothing of it on the screen. */
+  end(): void;
+}
+
+export function showWaiting(stream: NodeJS.WriteStream = process.stderr): Waiting {
+  if (stream.isTTY !== true) return { update: () => undefined, end: () => undefined };
+  const startMs = performance.now();
+  let turn = 0;
+  return {
+    update: (text) => {
+      const seconds = Math.floor((performance.now() - startMs) / 1000);
+      stream.write(`\r\u001b[K${FRAMES[turn++ % FRAMES.length]} ${text} ${seconds} s`);
+    },
+    end: () => {
+      if (turn > 0) stream.write('\r\u001b[K');
+    },
+  };
+}
