@@ -75,7 +75,7 @@ describe('http.md', () => {
   });
 
   test('has every address that is served', () => {
-    const routes = ['execute', 'runtime', 'me', 'keys', 'health', 'start-page', 'usage', 'metrics'].map(
+    const routes = ['execute', 'jobs', 'runtime', 'me', 'keys', 'health', 'start-page', 'usage', 'metrics'].map(
       (name) => readText(`src/http/routes/${name}.ts`),
     );
     const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
