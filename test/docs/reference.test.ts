@@ -75,9 +75,17 @@ describe('http.md', () => {
   });
 
   test('has every address that is served', () => {
-    const routes = ['execute', 'jobs', 'runtime', 'me', 'keys', 'health', 'start-page', 'usage', 'metrics'].map(
-      (name) => readText(`src/http/routes/${name}.ts`),
-    );
+    const routes = [
+      'execute',
+      'jobs',
+      'runtime',
+      'me',
+      'keys',
+      'health',
+      'start-page',
+      'usage',
+      'metrics',
+    ].map((name) => readText(`src/http/routes/${name}.ts`));
     const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
       [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(
         ([, method, url]) => `${method} ${url?.replace(/:(\w+)/g, '{$1}')}`,

@@ -9,7 +9,7 @@ import { isAlive, processTree } from '../support/processes.ts';
 import { ServedFolder } from '../support/serve.ts';
 import { until } from '../support/until.ts';
 
-/** A hundred take four minutes; they have been run by hand, see docs/decisions. */
+/** A hundred hold as well, and take eight minutes. */
 const KILLS = 12;
 
 let served: ServedFolder;

@@ -128,9 +128,18 @@ export class Jobs {
     }
   }
 
-  /** The result of an ended job: the Run as JSON, in parts. */
-  result(job: JobRecord): AsyncGenerator<Buffer> {
-    return this.#reader.result(job);
+  /**
+   * The result of an ended job: the Run as JSON, in parts.
+   * @throws ServiceError `not_found` at the first part when the job has been removed since it was found.
+   */
+  async *result(job: JobRecord): AsyncGenerator<Buffer> {
+    const parts = this.#reader.result(job);
+    const first = await parts.next().catch(async (error: unknown) => {
+      throw (await this.#reader.find(job.id, job.keyId)) === null ? noSuchJob() : error;
+    });
+    if (first.done) return;
+    yield first.value;
+    yield* parts;
   }
 }
 
