@@ -27,7 +27,7 @@ const startedBefore = (runs: Run[], other: Run) =>
   runs.filter(({ started_at }) => (started_at ?? '') < (other.started_at ?? '')).length;
 
 describe('jobs', () => {
-  it('of a class of 300 delay the job of another key by one run', async () => {
+  it('of a class of 300 delay the job of another key by one run', { timeout: 120_000 }, async () => {
     service = await startTestService({ settings: { CONCURRENCY: '1' } });
     const [many, one] = [await withKey(), await withKey()];
     const release = await occupySlot();
