@@ -4,9 +4,10 @@
  * Durability: what its callers may have been told of (a job accepted, cancelled, ended) waits for the disk. Claims and
  * leases do not: a machine that stops forgets them, and the jobs are queued again.
  *
- * Cost with 10,000 waiting jobs of 100 keys, on a fast disk: a claim takes 0.3 ms, an end 0.6 ms, most of it in the
- * commit. The next job of the next key is one step in an index of waiting jobs alone. Choosing the key by who was
- * served longest ago would need a row per key, written with every claim; going round by key id needs no memory.
+ * Cost in processor time, with 10,000 waiting jobs of 100 keys, on two busy cores: 0.4 ms to accept a job, 0.4 ms to
+ * claim the next one, 1.3 ms to end it. The next job of the next key is one step in an index of waiting jobs alone.
+ * Choosing the key by who was served longest ago would need a row per key, written with every claim; going round by key
+ * id needs no memory.
  */
 
 import type { Kysely, Transaction } from 'kysely';
@@ -48,7 +49,7 @@ export interface JobStoreOptions extends JobEndingOptions {
   leaseMs: number;
 }
 
-/** Jobs that are removed at once; others wait 3 ms for it. */
+/** Jobs that are removed, or taken over, in one transaction. */
 const REMOVED_AT_ONCE = 100;
 
 export class JobStore implements JobQueue {
