@@ -1,7 +1,8 @@
 /**
  * The large parts of jobs: programs and results, cut into pieces. A result may be 45 MB. Written in one statement it
  * would hold the one thread of the service for a second on two busy cores; in pieces, with others' turns in between, a
- * pause is that of one piece, or of a checkpoint of SQLite's. Small ones, which is nearly all, are one piece in the transaction of their job.
+ * pause is that of one piece, or of a checkpoint of SQLite's. Small ones, which is nearly all, are one piece in the
+ * transaction of their job.
  *
  * A piece belongs to an attempt: the program to attempt 0, a result to the token of its claim. Pieces without a job,
  * and of an ended job those that are not its result, are rubbish: left behind by a crash or on purpose, since deleting
