@@ -173,7 +173,9 @@ class NodeSqliteConnection implements DatabaseConnection {
   /** By their text, least recently used first. Preparing costs more than running a look-up by key. */
   readonly #prepared = new Map<string, Prepared>();
   readonly #letOthers: (pauseMs: number) => Promise<void>;
+  /** What SQLite has been told, and what has been asked for: it is told before the next write. */
   #synchronous: 'FULL' | 'NORMAL' = 'FULL';
+  #wanted: 'FULL' | 'NORMAL' = 'FULL';
 
   /** @param letOthers Gives the connection to whoever waits for it, and comes back after a pause. */
   constructor(database: DatabaseSync, letOthers: (pauseMs: number) => Promise<void>) {
@@ -190,10 +192,10 @@ class NodeSqliteConnection implements DatabaseConnection {
       } catch (error) {
         if (!isBusy(error) || this.#database.isTransaction || performance.now() >= deadlineMs) throw error;
       }
-      const wanted = this.#synchronous;
-      this.#setSynchronous('FULL');
+      const wanted = this.#wanted;
+      this.#wanted = 'FULL';
       await this.#letOthers(pauseMs);
-      this.#setSynchronous(wanted);
+      this.#wanted = wanted;
     }
   }
 
@@ -205,9 +207,10 @@ class NodeSqliteConnection implements DatabaseConnection {
   #execute<Row>(query: CompiledQuery): QueryResult<Row> {
     const synchronous = SYNCHRONOUS[query.sql];
     if (synchronous !== undefined) {
-      this.#setSynchronous(synchronous);
+      this.#wanted = synchronous;
       return { rows: [] };
     }
+    if (this.#wanted !== this.#synchronous && !query.sql.startsWith('select')) this.#setSynchronous();
     const { statement, returnsRows } = this.#prepare(query.sql);
     const parameters = query.parameters as SQLInputValue[];
     if (returnsRows) return { rows: statement.all(...parameters) as Row[] };
@@ -225,11 +228,11 @@ class NodeSqliteConnection implements DatabaseConnection {
     this.#database.close();
   }
 
-  /** Takes 1 µs. A prepared statement would not do: SQLite reads this pragma when it prepares it. */
-  #setSynchronous(level: 'FULL' | 'NORMAL'): void {
-    if (level === this.#synchronous) return;
-    this.#database.exec(`PRAGMA synchronous = ${level}`);
-    this.#synchronous = level;
+  /** A prepared statement would not do: SQLite reads this pragma when it prepares it. */
+  #setSynchronous(): void {
+    if (this.#database.isTransaction) return;
+    this.#database.exec(`PRAGMA synchronous = ${this.#wanted}`);
+    this.#synchronous = this.#wanted;
   }
 
   #prepare(sql: string): Prepared {
