@@ -14,8 +14,8 @@ import { CodecellProcess, runCodecell } from '../support/process.ts';
 import { addKey } from '../support/service.ts';
 
 const KEYS = 4;
-const RUNS_BEFORE = 1200;
-const RUNS_AFTER = 800;
+const RUNS_BEFORE = 800;
+const RUNS_AFTER = 600;
 /** Requests that are on their way at the same time, for each key. */
 const CALLERS = 3;
 

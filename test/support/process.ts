@@ -29,7 +29,7 @@ export class CodecellProcess {
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(userId === undefined ? {} : { uid: userId, gid: userId }),
       // Nothing is left behind by a test that ran out of time.
-      timeout: 60_000,
+      timeout: 180_000,
       killSignal: 'SIGKILL',
     });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
