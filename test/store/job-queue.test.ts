@@ -71,6 +71,6 @@ it('does what the model says, whatever is interrupted where', () =>
       });
       await fc.asyncModelRun(setup, [...chosen, new Look()]);
     });
-    await fc.assert(property, { numRuns: 300 });
+    await fc.assert(property, { numRuns: 150 });
     await db.destroy();
   }));
