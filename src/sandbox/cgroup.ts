@@ -6,7 +6,7 @@
  * hold no process: there the service first moves itself one level down, if it is alone in its group.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -78,7 +78,13 @@ export class Cgroup {
   /** How many processes the kernel has ended in it for want of memory. */
   get killedForMemory(): number {
     const file = this.version === 2 ? 'memory.events' : 'memory.oom_control';
-    const text = readFileSync(join(this.#folders[0]!, file), 'utf8');
+    let text: string;
+    try {
+      text = readFileSync(join(this.#folders[0]!, file), 'utf8');
+    } catch {
+      // Somebody has removed the group: nothing is known, and the sandbox goes on without it.
+      return 0;
+    }
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
   }
 
@@ -108,9 +114,12 @@ function delegate(parent: string): void {
   }
 }
 
-/** A new folder below `parent`; those that services before this one could not remove are removed. */
+/** A new folder below `parent`. Those of services that have ended are removed; a living one may be empty too. */
 function makeFolder(parent: string): string {
-  for (const name of readdirSync(parent)) if (name.startsWith(PREFIX)) removeIfEmpty(join(parent, name));
+  for (const name of readdirSync(parent)) {
+    const owner = new RegExp(`^${PREFIX}(\\d+)-\\d+$`).exec(name)?.[1];
+    if (owner !== undefined && !existsSync(`/proc/${owner}`)) removeIfEmpty(join(parent, name));
+  }
   for (let number = 0; ; number++) {
     const folder = join(parent, `${PREFIX}${process.pid}-${number}`);
     try {

@@ -128,6 +128,8 @@ export class JobRunner {
         });
         continue;
       }
+      // A slot is not taken, and its turn not used, to find that there is nothing to do.
+      if (!(await this.#anyWaiting())) continue;
       const slot = await admission.acquireForJob();
       if (slot === null) return;
       try {
@@ -139,6 +141,17 @@ export class JobRunner {
         logger.error({ err: error }, 'no job could be claimed');
         await this.#pause();
       }
+    }
+  }
+
+  /** Whether a job waits for a slot. One that comes in the meantime wakes the loop again. */
+  async #anyWaiting(): Promise<boolean> {
+    this.#mayHaveWork = false;
+    try {
+      return await this.#options.reader.anyWaiting();
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'the queue cannot be read');
+      return false;
     }
   }
 
