@@ -162,6 +162,20 @@ class NodeSqliteDriver implements Driver {
   }
 }
 
+/** Statements that are known beforehand and run as one transaction. */
+interface Batch extends CompiledQuery {
+  batch: readonly CompiledQuery[];
+}
+
+/**
+ * A query that runs all of `queries`, which return no rows, as one transaction whose commit does not wait for the disk.
+ * For what is written with every request: a transaction of Kysely's takes a dozen promises and a third more time.
+ */
+export function batchWithoutDisk(queries: readonly CompiledQuery[]): CompiledQuery {
+  const query: Batch = { ...CompiledQuery.raw('batch'), batch: queries };
+  return query;
+}
+
 /** A prepared statement; asking each time whether it returns rows would cost as much as running it. */
 interface Prepared {
   statement: StatementSync;
@@ -205,17 +219,35 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   #execute<Row>(query: CompiledQuery): QueryResult<Row> {
+    if ('batch' in query) return this.#executeBatch((query as Batch).batch);
     const synchronous = SYNCHRONOUS[query.sql];
     if (synchronous !== undefined) {
       this.#wanted = synchronous;
       return { rows: [] };
     }
-    if (this.#wanted !== this.#synchronous && !query.sql.startsWith('select')) this.#setSynchronous();
+    if (this.#wanted !== this.#synchronous && !query.sql.startsWith('select')) {
+      this.#setSynchronous(this.#wanted);
+    }
     const { statement, returnsRows } = this.#prepare(query.sql);
     const parameters = query.parameters as SQLInputValue[];
     if (returnsRows) return { rows: statement.all(...parameters) as Row[] };
     const { changes, lastInsertRowid } = statement.run(...parameters);
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+  }
+
+  #executeBatch<Row>(queries: readonly CompiledQuery[]): QueryResult<Row> {
+    this.#setSynchronous('NORMAL');
+    this.#prepare('BEGIN IMMEDIATE').statement.run();
+    try {
+      for (const { sql, parameters } of queries) {
+        this.#prepare(sql).statement.run(...(parameters as SQLInputValue[]));
+      }
+      this.#prepare('COMMIT').statement.run();
+    } catch (error) {
+      this.rollBack();
+      throw error;
+    }
+    return { rows: [] };
   }
 
   // biome-ignore lint/correctness/useYield: the interface asks for a generator; no caller streams
@@ -229,10 +261,10 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   /** A prepared statement would not do: SQLite reads this pragma when it prepares it. */
-  #setSynchronous(): void {
-    if (this.#database.isTransaction) return;
-    this.#database.exec(`PRAGMA synchronous = ${this.#wanted}`);
-    this.#synchronous = this.#wanted;
+  #setSynchronous(level: 'FULL' | 'NORMAL'): void {
+    if (level === this.#synchronous || this.#database.isTransaction) return;
+    this.#database.exec(`PRAGMA synchronous = ${level}`);
+    this.#synchronous = level;
   }
 
   #prepare(sql: string): Prepared {

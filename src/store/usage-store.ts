@@ -9,6 +9,7 @@
 
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
 import { turnOfOthers } from '../shared/turn.ts';
+import { batchWithoutDisk } from './dialect.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { ChargeColumns, Database, UsageHoursTable, UsageRunsTable } from './schema.ts';
 
@@ -85,7 +86,7 @@ export class UsageStore {
 
   /** Adds runs that have ended and refusals: all of them or, when it throws, none. */
   async add(runs: RunCharge[], refusals: Refusals[]): Promise<void> {
-    await quickTransaction(this.#db, (transaction) => this.addWithin(transaction, runs, refusals));
+    await this.#db.executeQuery(batchWithoutDisk(this.#queries(runs, refusals)));
   }
 
   /** As `add`, in a transaction of the caller's. */
@@ -94,14 +95,17 @@ export class UsageStore {
     runs: RunCharge[],
     refusals: Refusals[],
   ): Promise<void> {
-    for (const run of runs) {
-      const parameters = RUN_COLUMNS.map((name) => run[name]);
-      await transaction.executeQuery({ ...this.#insertRun, parameters });
-    }
-    for (const hour of byHour(runs, refusals)) {
-      const parameters = HOUR_COLUMNS.map((name) => hour[name]);
-      await transaction.executeQuery({ ...this.#addToHour, parameters });
-    }
+    for (const query of this.#queries(runs, refusals)) await transaction.executeQuery(query);
+  }
+
+  #queries(runs: RunCharge[], refusals: Refusals[]): CompiledQuery[] {
+    return [
+      ...runs.map((run) => ({ ...this.#insertRun, parameters: RUN_COLUMNS.map((name) => run[name]) })),
+      ...byHour(runs, refusals).map((hour) => ({
+        ...this.#addToHour,
+        parameters: HOUR_COLUMNS.map((name) => hour[name]),
+      })),
+    ];
   }
 
   /** Throws unless the database can be written to. */
