@@ -3,7 +3,7 @@
  * outcome. Both are written in one transaction, so that neither can say what the other does not.
  *
  * Cost: the statements are compiled once, and a batch adds up in memory before it touches an hour, so a hundred runs of
- * one key change one row of `usage_hours`. A run alone takes 0.1 ms, and no more with a million rows: an hour's row is
+ * one key change one row of `usage_hours`. A run alone takes 0.05 ms, and no more with a million rows: an hour's row is
  * found by its primary key.
  */
 

@@ -6,6 +6,7 @@
 
 import { Agent, request as httpRequest } from 'node:http';
 import { expect, it } from 'vitest';
+import type { Problem } from '../../src/http/problems.ts';
 import type { Run } from '../../src/runs/run.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { CHARGED_STATUSES, USAGE_NUMBERS, type UsageRow, type UsageSums } from '../../src/usage/report.ts';
@@ -45,16 +46,22 @@ interface Sent {
   bytesIn: number;
 }
 
-/** What arrived, by the id of its run, and how many answers did not. */
+/** What arrived: runs by their ids, and codes of refusals. And how many answers did not arrive. */
 class Ledger {
   readonly runs = new Map<string, { sent: Sent; run: Run }>();
+  readonly refusals: string[] = [];
   unanswered = 0;
 }
 
 const agent = new Agent({ keepAlive: true });
 
 /** One request. Its caller hangs up after `patienceMs`; null when no answer came. */
-function execute(url: string, secret: string, body: string, patienceMs: number | null): Promise<Run | null> {
+function execute(
+  url: string,
+  secret: string,
+  body: string,
+  patienceMs: number | null,
+): Promise<Run | Problem | null> {
   return new Promise((resolve) => {
     const headers = { 'X-API-Key': secret, 'Content-Type': 'application/json' };
     const outgoing = httpRequest(`${url}/v1/execute`, { method: 'POST', headers, agent });
@@ -66,7 +73,7 @@ function execute(url: string, secret: string, body: string, patienceMs: number |
         text += chunk;
       });
       response.on('error', () => resolve(null));
-      response.on('end', () => resolve(response.statusCode === 200 ? (JSON.parse(text) as Run) : null));
+      response.on('end', () => resolve(JSON.parse(text) as Run | Problem));
     });
     outgoing.end(body);
   });
@@ -80,9 +87,10 @@ async function sendAll(url: string, keys: Sent[], count: number, ledger: Ledger,
       const program = PROGRAMS[Math.floor(kind)]!;
       const hangsUp = index % 50 === 49;
       const body = hangsUp ? { code: 'while True: pass', timeout_ms: 500 } : program;
-      const run = await execute(url, key.secret, JSON.stringify(body), hangsUp ? 15 : null);
-      if (run === null) ledger.unanswered++;
-      else ledger.runs.set(run.id, { sent: { ...key, bytesIn: bytesIn(body) }, run });
+      const answer = await execute(url, key.secret, JSON.stringify(body), hangsUp ? 15 : null);
+      if (answer === null) ledger.unanswered++;
+      else if ('code' in answer) ledger.refusals.push(answer.code);
+      else ledger.runs.set(answer.id, { sent: { ...key, bytesIn: bytesIn(body) }, run: answer });
     }
   };
   await Promise.all(keys.flatMap((key) => Array.from({ length: CALLERS }, (_, first) => caller(key, first))));
@@ -125,7 +133,9 @@ it(
       const keys: Sent[] = [];
       for (let index = 0; index < KEYS; index++) {
         const id = `key_${index}`;
-        keys.push({ keyId: id, secret: await addKey(folder, { id, name: `key ${index}` }), bytesIn: 0 });
+        // One key is refused what goes beyond one request at a time.
+        const limits = index === 0 ? { concurrency: 1 } : {};
+        keys.push({ keyId: id, secret: await addKey(folder, { id, name: id, limits }), bytesIn: 0 });
       }
       let killed = false;
       const sending = sendAll(firstUrl, keys, RUNS_BEFORE * 2, ledger, () => killed);
@@ -139,10 +149,16 @@ it(
       const url = await second.url();
       await sendAll(url, keys, RUNS_AFTER, ledger, () => false);
 
-      const answer = await fetch(`${url}/v1/usage?group_by=hour`, { headers: { 'X-API-Key': adminSecret } });
-      const usage = (await answer.json()) as { data: UsageRow[]; totals: UsageSums };
+      // It ends only once runs whose callers have gone are charged as well.
       second.child.kill('SIGTERM');
       expect(await second.ended()).toBe(0);
+
+      const third = serve();
+      const headers = { 'X-API-Key': adminSecret };
+      const answer = await fetch(`${await third.url()}/v1/usage?group_by=hour`, { headers });
+      const usage = (await answer.json()) as { data: UsageRow[]; totals: UsageSums };
+      third.child.kill('SIGTERM');
+      await third.ended();
 
       // Each answer has its charge, and nothing else has one but what was not answered.
       const db = await openDatabase(folder);
@@ -159,6 +175,13 @@ it(
       for (const status of ['succeeded', 'failed', 'timed_out', 'memory_exceeded', 'crashed', 'cancelled']) {
         expect(statuses).toContain(status);
       }
+
+      // Refusals are counted, and nothing else went wrong.
+      const { concurrency_limited: refused, ...others } = usage.totals.refused;
+      expect(new Set(ledger.refusals)).toEqual(new Set(['concurrency_limited']));
+      expect(refused).toBeGreaterThanOrEqual(ledger.refusals.length);
+      expect(refused).toBeLessThanOrEqual(ledger.refusals.length + ledger.unanswered);
+      expect(Object.values(others)).toEqual([0, 0, 0, 0]);
 
       // The hours add up to the charges, by key and in all.
       for (const { keyId } of keys) {
