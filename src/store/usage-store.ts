@@ -1,6 +1,6 @@
 /**
- * Usage in the database: one row for each run of the last day, and for good what they add up to by key, UTC hour and
- * outcome. Both are written in one transaction, so that neither can say what the other does not.
+ * Usage in the database: one row for each run of the last day and, for 400 days, what they add up to by key, UTC hour
+ * and outcome. Both are written in one transaction, so that neither can say what the other does not.
  *
  * Cost: the statements are compiled once, and a batch adds up in memory before it touches an hour, so a hundred runs of
  * one key change one row of `usage_hours`. A run alone takes 0.05 ms, and no more with a million rows: an hour's row is

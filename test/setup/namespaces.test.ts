@@ -61,3 +61,9 @@ test('for any other reason, bubblewrap has the word', async () => {
   expect(outcome.code).toBe(1);
   expect(outcome.stderr).toContain('bwrap: setting up uid map: Permission denied');
 });
+
+test('an image is built where there can be no namespaces', async () => {
+  using checkout = hostWith('nothing', 0);
+  const outcome = await checkout.run(checkout.at('scripts/setup'), ['--image']);
+  expect([outcome.code, outcome.stderr]).toEqual([0, expect.not.stringContaining('bwrap:')]);
+});
