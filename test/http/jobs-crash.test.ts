@@ -61,6 +61,8 @@ function expectNoneTwiceAtOnce(log: string): void {
 }
 
 it('keeps every promise', { timeout: 600_000 }, async () => {
+  accepted.clear();
+  seen.clear();
   served = await ServedFolder.start({ CONCURRENCY: '2', LOG_LEVEL: 'debug' });
   for (let kill = 0; kill < KILLS; kill++) {
     const using = use().catch((error: Error) => {
