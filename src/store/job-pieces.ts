@@ -1,6 +1,6 @@
 /**
  * The large parts of jobs: programs and results, cut into pieces. A result may be 45 MB. Written in one statement it
- * would hold the one thread of the service for a second on two busy cores; in pieces, with others' turns in between, a
+ * would hold the one thread of the service for a third of a second; in pieces, with others' turns in between, a
  * pause is that of one piece, or of a checkpoint of SQLite's. Small ones, which is nearly all, are one piece in the
  * transaction of their job.
  *

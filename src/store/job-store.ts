@@ -4,8 +4,8 @@
  * Durability: what its callers may have been told of (a job accepted, cancelled, ended) waits for the disk. Claims and
  * leases do not: a machine that stops forgets them, and the jobs are queued again.
  *
- * Cost in processor time, with 10,000 waiting jobs of 100 keys, on two busy cores: 0.4 ms to accept a job, 0.4 ms to
- * claim the next one, 1.3 ms to end it. The next job of the next key is one step in an index of waiting jobs alone.
+ * Cost with 10,000 waiting jobs of 100 keys: 0.25 ms to accept a job of many at once, 0.2 ms to claim the next one,
+ * 0.7 ms to end it. The next job of the next key is one step in an index of waiting jobs alone.
  * Choosing the key by who was served longest ago would need a row per key, written with every claim; going round by key
  * id needs no memory.
  */
