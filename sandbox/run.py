@@ -21,6 +21,7 @@ import traceback
 import types
 import typing
 from collections.abc import Callable
+from itertools import pairwise
 from os import _exit as leave
 from os import open as plain_open
 
@@ -51,10 +52,13 @@ class RunProcess:
         self._cores = sorted(os.sched_getaffinity(0))
         self._fonts = warm.open_font_files()
         resource.setrlimit(resource.RLIMIT_STACK, (confine.STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
-        self._kept = sorted(
+        kept = sorted(
             [STDIN, STDOUT, STDERR, FRAMES, NULL, *(number for number, _, _ in self._fonts)]
             + ([self._policy.ruleset] if self._policy.ruleset is not None else [])
         )
+        self._not_kept = [
+            (number + 1, following) for number, following in pairwise([*kept, 1 << 16]) if number + 1 < following
+        ]
         self._images = images
         substitutes.install()
         builtins.display = functools.partial(display, images=images)
@@ -76,7 +80,7 @@ class RunProcess:
             os.nice(NICENESS)
             self._policy.apply()
             reseed()
-            self._rehearse()
+            self.rehearse()
             usage = resource.getrusage(resource.RUSAGE_SELF)
             cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
             frames.send_ready(cpu_microseconds, usage.ru_maxrss)
@@ -94,9 +98,9 @@ class RunProcess:
             frames.send_bare_error(program.uncaught or failure)
         leave(exit_code)
 
-    def _rehearse(self) -> None:
-        """Does what every program's run will do, so that the pages which that writes are copied by now, while
-        nobody waits, and not after the request has arrived."""
+    def rehearse(self) -> None:
+        """Does what every program's run will do. In the zygote, so that the interpreter's caches know it; in a run
+        process, so that the pages which that writes are copied by now, while nobody waits for it."""
         Program(b"print(end='')", b"{}", self._images, lambda: None).execute()
 
     def _connect(self, token: bytes) -> None:
@@ -109,8 +113,8 @@ class RunProcess:
                 connection.shutdown(socket.SHUT_WR)
             os.dup2(connection.fileno(), number)
             connection.close()
-        for kept, following in zip(self._kept, [*self._kept[1:], 1 << 16]):
-            os.closerange(kept + 1, following)
+        for first, end in self._not_kept:
+            os.closerange(first, end)
         # What the zygote has open is one open file description for all runs, and its flags and offset would be a
         # channel between them: each run opens its own under the same number.
         reopen(NULL, "/dev/null", os.O_RDWR)

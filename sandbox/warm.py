@@ -1,4 +1,4 @@
-"""What the zygote does once so that no run has to: imports, fonts, a quiet and compact memory."""
+"""What the zygote does once so that no run has to: imports, fonts, what is loaded at a first use."""
 
 import ctypes
 import gc
@@ -9,25 +9,8 @@ import threading
 
 from . import explain
 
-MALLOPT_ARENA_MAX = -8
-MADV_COLLAPSE = 25
-HUGE_PAGE_BYTES = 2 << 20
-# CPython takes small objects from arenas of 1 MiB; the libraries fill about this many.
-ARENA_BYTES = 1 << 20
-ARENAS = 40
-ARENA_OBJECT_BYTES = 448
 CLOSURES = 256
 THREAD_STACK_BYTES = 1 << 20
-
-
-def reserve_small_object_memory() -> list[bytes]:
-    """Makes Python's small-object arenas adjacent, so that `settle` can move them into huge pages; made one by
-    one while libraries load, they would lie scattered between them. What is answered keeps each arena alive.
-    """
-    objects = [None] * (ARENAS * ARENA_BYTES // ARENA_OBJECT_BYTES)  # a growing list would lie in between
-    for index in range(len(objects)):
-        objects[index] = bytes(ARENA_OBJECT_BYTES)
-    return objects[:: ARENA_BYTES // ARENA_OBJECT_BYTES // 2]
 
 
 def import_libraries(matplotlib_folder: str) -> None:
@@ -36,8 +19,7 @@ def import_libraries(matplotlib_folder: str) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
         os.environ[name] = "1"
     os.environ["JOBLIB_MULTIPROCESSING"] = "0"
-    # One arena and small thread stacks: the address space of a run is for the run's data.
-    ctypes.CDLL(None).mallopt(MALLOPT_ARENA_MAX, 1)
+    # As with arenas: the address space of a run is for the run's data.
     threading.stack_size(THREAD_STACK_BYTES)
 
     _import_matplotlib(matplotlib_folder)
@@ -85,21 +67,10 @@ def _import_matplotlib(folder: str) -> None:
     pyplot.close("all")
 
 
-def settle(kept_arenas: list[bytes]) -> None:
-    """Leaves a memory that forks cheaply, and the modules of a script: none of the sandbox's own.
-
-    Garbage is collected, the rest is put out of the collector's sight (a collection in a run would copy every
-    page it marks) and moved into huge pages, which a fork shares by one entry instead of 512.
-    """
+def hide_own_modules() -> None:
+    """Leaves the modules that a script would find: none of the sandbox's own."""
     for name in [name for name in sys.modules if name.split(".")[0] == "_codecell"]:
         del sys.modules[name]
-    gc.collect()
-    gc.disable()
-    libc = ctypes.CDLL(None)
-    for region in sorted({id(each) // HUGE_PAGE_BYTES for each in [*kept_arenas, *gc.get_objects()]}):
-        # A region that is not all anonymous memory, or a kernel without the call, refuses: then it stays as it is.
-        libc.madvise(ctypes.c_void_p(region * HUGE_PAGE_BYTES), ctypes.c_size_t(HUGE_PAGE_BYTES), MADV_COLLAPSE)
-    gc.freeze()
 
 
 def open_font_files() -> list[tuple[int, str, int]]:

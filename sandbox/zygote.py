@@ -5,7 +5,7 @@ between the service and the run process on connections that the run process open
 All the zygote hears are fixed-size records on descriptor 3, and all it says are such records:
 
   service -> zygote   fork(sequence, core, token)   arm(sequence, timeout in ms)   kill(sequence)   ping
-  zygote -> service   warm   forked(sequence)   exited(sequence, wait status, rusage)   fork_failed   pong
+  zygote -> service   warm   exited(sequence, wait status, rusage)   fork_failed(sequence, errno)   pong
 
 It ends when that channel closes. It is process 1 of its pid namespace, so all runs end with it.
 """
@@ -26,7 +26,7 @@ COMMAND = struct.Struct("<BBxxIQ16s")  # operation, core, sequence, argument, to
 REPORT = struct.Struct("<BBxxIiIQQ")  # operation, flags, sequence, status, peak memory KB, user us, system us
 
 FORK, ARM, KILL, PING = 1, 2, 3, 4
-WARM, FORKED, EXITED, FORK_FAILED, PONG = 1, 2, 3, 4, 5
+WARM, EXITED, FORK_FAILED, PONG = 1, 2, 3, 4
 DEADLINE_PASSED = 1
 
 # What a run may still say at its deadline: flush its streams, name the line that is running. On a busy machine it
@@ -34,6 +34,10 @@ DEADLINE_PASSED = 1
 FLUSH_SIGNAL = signal.SIGRTMIN + 10
 TRACE_SIGNAL = signal.SIGRTMIN + 11
 LAST_WORDS_SECONDS = 0.04
+
+
+# CPython adapts code that it has run eight times, and the caches in it are then written no more.
+REHEARSALS = 16
 
 
 class InNewProcess(BaseException):
@@ -78,7 +82,7 @@ class Zygote:
             operation, core, sequence, argument, token = command
             if operation == FORK:
                 self._fork(sequence, core, token)
-            elif operation == ARM:
+            elif operation == ARM and sequence in self._processes:
                 heapq.heappush(self._timers, (time.monotonic() + argument / 1000, sequence, False))
             elif operation == KILL:
                 self._signal(sequence, signal.SIGKILL)
@@ -98,7 +102,6 @@ class Zygote:
         self._processes[sequence] = process
         self._by_pidfd[pidfd] = (sequence, process)
         self._poll.register(pidfd, select.POLLIN)
-        self._report(FORKED, sequence)
 
     def _reap(self, pidfd: int) -> None:
         sequence, process = self._by_pidfd.pop(pidfd)
@@ -160,9 +163,10 @@ def main() -> None:
     register_at_fork, os.register_at_fork = os.register_at_fork, lambda **_: None
     own_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [*configuration["importFrom"], own_parent]
-    from _codecell import warm
+    from _codecell import memory, warm
 
-    kept_arenas = warm.reserve_small_object_memory()
+    memory.use_one_arena()
+    kept_arenas = memory.reserve_small_object_memory()
     # Before the libraries: what every run executes then lies close together, on few pages.
     from _codecell.run import RunProcess
 
@@ -174,7 +178,12 @@ def main() -> None:
     run = RunProcess(configuration, images, FLUSH_SIGNAL, TRACE_SIGNAL)
     sys.path.remove(own_parent)
     os.register_at_fork = register_at_fork
-    warm.settle(kept_arenas)
+    # An entry that a run replaces in the cache of methods costs it the page of the name that was there.
+    sys._clear_type_cache()
+    for _ in range(REHEARSALS):
+        run.rehearse()
+    warm.hide_own_modules()
+    memory.settle(kept_arenas)
     try:
         Zygote().serve()
         return

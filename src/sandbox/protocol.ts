@@ -40,7 +40,6 @@ const DEADLINE_PASSED = 1;
 /** What the zygote reports. Times in microseconds, memory in KB, `waitStatus` as wait4 gives it. */
 export type Report =
   | { operation: 'warm' | 'pong' }
-  | { operation: 'forked'; sequence: number }
   | { operation: 'forkFailed'; sequence: number; errno: number }
   | {
       operation: 'exited';
@@ -73,8 +72,6 @@ function decodeReport(record: Buffer): Report {
     case 1:
       return { operation: 'warm' };
     case 2:
-      return { operation: 'forked', sequence };
-    case 3:
       return {
         operation: 'exited',
         sequence,
@@ -83,9 +80,9 @@ function decodeReport(record: Buffer): Report {
         peakMemoryKb: record.readUInt32LE(12),
         cpuMicroseconds: Number(record.readBigUInt64LE(16) + record.readBigUInt64LE(24)),
       };
-    case 4:
+    case 3:
       return { operation: 'forkFailed', sequence, errno: status };
-    case 5:
+    case 4:
       return { operation: 'pong' };
     default:
       throw new Error(`the zygote sent a record of unknown kind ${record.readUInt8(0)}`);

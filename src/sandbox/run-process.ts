@@ -107,8 +107,8 @@ export class RunProcess {
       const { timeoutMs, memoryMb } = request;
       const header = { codeBytes: code.length, inputsBytes: inputs.length, timeoutMs, memoryMb };
       this.#started = { at: new Date(), atMs: performance.now() };
-      this.zygote.send({ operation: 'arm', sequence: this.sequence, timeoutMs });
       stdin.end(Buffer.concat([encodeRequestHeader(header), code, inputs, Buffer.from(request.stdin)]));
+      this.zygote.send({ operation: 'arm', sequence: this.sequence, timeoutMs });
       this.#timer = setTimeout(() => this.#overdue(), timeoutMs + DEADLINE_GRACE_MS);
       if (this.#exited !== null) this.#finishWhenComplete();
     });

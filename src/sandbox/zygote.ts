@@ -70,9 +70,17 @@ export class Zygote {
     return this.#process.pid;
   }
 
-  /** Sends a command; one to a zygote that has ended is lost with it. */
+  /**
+   * Sends a command; one to a zygote that has ended is lost with it. What is sent in one turn of the event loop goes
+   * out as one write, so that the zygote wakes once.
+   */
   send(command: Command): void {
-    if (this.#control.writable) this.#control.write(encodeCommand(command));
+    if (!this.#control.writable) return;
+    if (this.#control.writableCorked === 0) {
+      this.#control.cork();
+      process.nextTick(() => this.#control.uncork());
+    }
+    this.#control.write(encodeCommand(command));
   }
 
   /** Ends it and everything in it, at once. */
