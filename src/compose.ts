@@ -130,15 +130,11 @@ export async function startService(config: Config, options: ServiceOptions = {})
       concurrency,
       load,
       sandbox: () => sandbox.statistics(),
+      jobs: () => jobs.jobs.load(),
       usageWritable: () => usage?.writable ?? true,
     });
     const usageStore = new UsageStore(db);
-    usage = await UsageRecorder.open({
-      store: usageStore,
-      clock,
-      logger,
-      observer: metrics,
-    });
+    usage = await UsageRecorder.open({ store: usageStore, clock, logger, observer: metrics });
     const recorder = usage;
     const rates = await RateLimiter.open(new RateBucketStore(db), clock);
     const work = new KeyWork();
@@ -189,7 +185,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     jobRoutes(app, { jobs: jobs.jobs, idempotency, memoryMbMax, closing: () => !admission.open });
     runtimeRoute(app, { runtime, memoryMbMax });
     keyRoutes(app, { administration, lastUse, clock });
-    meRoute(app, { limits, lastUse, clock });
+    meRoute(app, { limits, jobs: jobs.jobs, lastUse, clock });
     usageRoute(app, { reports: new UsageReports(db), clock });
     metricsRoute(app, { metrics });
     healthRoutes(app, {

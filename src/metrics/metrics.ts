@@ -5,8 +5,9 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { SandboxStatistics } from '../sandbox/execution.ts';
+import type { JobLoad } from '../store/job-queue.ts';
 import type { RunCharge } from '../store/usage-store.ts';
-import type { UsageObserver } from '../usage/recorder.ts';
+import type { RunKind, UsageObserver } from '../usage/recorder.ts';
 import { REFUSAL_CODES, type RefusalCode } from '../usage/refusals.ts';
 import { CHARGED_STATUSES } from '../usage/report.ts';
 
@@ -17,6 +18,7 @@ export interface MetricsSources {
   load: () => { running: number; waiting: number };
   sandbox: () => SandboxStatistics;
   usageWritable: () => boolean;
+  jobs: () => Promise<JobLoad>;
 }
 
 /** A request that has been answered, or whose caller has gone. */
@@ -38,7 +40,7 @@ export class Metrics implements UsageObserver {
   readonly #registry = new Registry();
   readonly #runs: Counter<'status'>;
   readonly #runSeconds: Histogram;
-  readonly #waitSeconds: Histogram;
+  readonly #waitSeconds: Histogram<'kind'>;
   readonly #cpuSeconds: Counter;
   readonly #refusals: Counter<'reason'>;
   readonly #storeSeconds: Histogram;
@@ -48,7 +50,10 @@ export class Metrics implements UsageObserver {
     this.#runs = this.#counter('runs_total', 'Runs that have ended and were charged, by status.', ['status']);
     for (const status of CHARGED_STATUSES) this.#runs.inc({ status }, 0);
     this.#runSeconds = this.#histogram('run_seconds', 'Running time of runs that have ended.');
-    this.#waitSeconds = this.#histogram('queue_wait_seconds', 'Time that runs waited for a free slot.');
+    this.#waitSeconds = this.#histogram('queue_wait_seconds', 'Time that runs waited for a free slot.', [
+      'kind',
+    ]);
+    for (const kind of ['request', 'job'] satisfies RunKind[]) this.#waitSeconds.zero({ kind });
     this.#cpuSeconds = this.#counter('run_cpu_seconds_total', 'Processor time of runs that have ended.');
     this.#refusals = this.#counter('refusals_total', 'Requests refused to a key, by error code.', ['reason']);
     for (const reason of REFUSAL_CODES) this.#refusals.inc({ reason }, 0);
@@ -67,6 +72,13 @@ export class Metrics implements UsageObserver {
     this.#gauge('spares_ready', 'Processes that wait for a program.', () => sources.sandbox().sparesReady);
     this.#gauge('usage_writable', '1 while usage can be stored; at 0 nothing is run.', () =>
       sources.usageWritable() ? 1 : 0,
+    );
+    this.#gauge('jobs_queued', 'Jobs that wait for their turn.', async () => (await sources.jobs()).queued);
+    this.#gauge('jobs_running', 'Jobs whose program runs.', async () => (await sources.jobs()).running);
+    this.#gauge(
+      'jobs_oldest_queued_seconds',
+      'How long the job that was accepted first has waited; 0 when none waits.',
+      async () => (await sources.jobs()).oldestQueuedMs / 1000,
     );
     this.#counted(
       'zygote_restarts_total',
@@ -90,10 +102,10 @@ export class Metrics implements UsageObserver {
     return this.#registry.metrics();
   }
 
-  ran(charge: RunCharge): void {
+  ran(charge: RunCharge, kind: RunKind): void {
     this.#runs.inc({ status: charge.status });
     this.#runSeconds.observe(charge.wall_ms / 1000);
-    this.#waitSeconds.observe(charge.queue_ms / 1000);
+    this.#waitSeconds.observe({ kind }, charge.queue_ms / 1000);
     this.#cpuSeconds.inc(charge.cpu_ms / 1000);
   }
 
@@ -126,14 +138,19 @@ export class Metrics implements UsageObserver {
   }
 
   /** A value that is read when it is asked for. */
-  #gauge(name: string, help: string, value: () => number, labels: Record<string, string> = {}): void {
+  #gauge(
+    name: string,
+    help: string,
+    value: () => number | Promise<number>,
+    labels: Record<string, string> = {},
+  ): void {
     new Gauge({
       name: `codecell_${name}`,
       help,
       labelNames: Object.keys(labels),
       registers: [this.#registry],
-      collect() {
-        this.set(labels, value());
+      async collect() {
+        this.set(labels, await value());
       },
     });
   }

@@ -90,10 +90,21 @@ export interface JobReader {
   unended(keyId: string, limit: number): Promise<string[]>;
   /** Whether any job waits. */
   anyWaiting(): Promise<boolean>;
+  /** How many jobs of a key wait; no more than `max` are counted. */
+  queuedCount(keyId: string, max: number): Promise<number>;
+  load(nowMs: number): Promise<JobLoad>;
   /** Which of these jobs have ended, or are gone. */
   endedAmong(ids: string[]): Promise<string[]>;
   /** The result of an ended job, in parts. Throws when it is removed meanwhile. */
   result(job: JobRecord): AsyncGenerator<Buffer>;
+}
+
+/** Jobs of all keys that have not ended. */
+export interface JobLoad {
+  queued: number;
+  running: number;
+  /** How long the one that was accepted first has been queued; 0 when none is. */
+  oldestQueuedMs: number;
 }
 
 export interface JobSelection {

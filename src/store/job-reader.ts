@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { JobPieces } from './job-pieces.ts';
-import type { JobReader, JobRecord, JobSelection } from './job-queue.ts';
-import { toRecord, WAITING } from './job-rows.ts';
+import type { JobLoad, JobReader, JobRecord, JobSelection } from './job-queue.ts';
+import { queuedCount, RUNNING, toRecord, WAITING } from './job-rows.ts';
 import type { Database } from './schema.ts';
 
 /** Jobs in SQLite, for reading. */
@@ -29,6 +29,27 @@ export class StoredJobs implements JobReader {
   async anyWaiting(): Promise<boolean> {
     const waiting = this.#db.selectFrom('jobs').where('status', '=', WAITING).select('id').limit(1);
     return (await waiting.executeTakeFirst()) !== undefined;
+  }
+
+  async queuedCount(keyId: string, max: number): Promise<number> {
+    return queuedCount(this.#db, keyId, max);
+  }
+
+  async load(nowMs: number): Promise<JobLoad> {
+    const { queued, oldestQueuedAtMs } = await this.#db
+      .selectFrom('jobs')
+      .where('status', '=', WAITING)
+      .select(({ fn }) => [
+        fn.countAll<number>().as('queued'),
+        fn.min<number | null>('created_at').as('oldestQueuedAtMs'),
+      ])
+      .executeTakeFirstOrThrow();
+    const { running } = await this.#db
+      .selectFrom('jobs')
+      .where('status', '=', RUNNING)
+      .select(({ fn }) => fn.countAll<number>().as('running'))
+      .executeTakeFirstOrThrow();
+    return { queued, running, oldestQueuedMs: nowMs - (oldestQueuedAtMs ?? nowMs) };
   }
 
   async endedAmong(ids: string[]): Promise<string[]> {

@@ -44,19 +44,15 @@ export async function held(
 }
 
 /** How many jobs of a key wait; no more than `max` are counted. */
-export async function queuedCount(
-  transaction: Transaction<Database>,
-  keyId: string,
-  max: number,
-): Promise<number> {
-  const waiting = transaction
+export async function queuedCount(db: Kysely<Database>, keyId: string, max: number): Promise<number> {
+  const waiting = db
     .selectFrom('jobs')
     .where('key_id', '=', keyId)
     .where('status', '=', WAITING)
     .select('id')
     .limit(max)
     .as('waiting');
-  const { count } = await transaction
+  const { count } = await db
     .selectFrom(waiting)
     .select((select) => select.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow();

@@ -31,11 +31,14 @@ export interface UsageRecorderOptions {
 
 /** Who wants to know of what is recorded: the metrics. */
 export interface UsageObserver {
-  ran(charge: RunCharge): void;
+  ran(charge: RunCharge, kind: RunKind): void;
   refused(code: RefusalCode): void;
   /** A transaction that ended well after this time. */
   stored(durationMs: number): void;
 }
+
+/** Whether a caller waited for the run, or it was a job. */
+export type RunKind = 'request' | 'job';
 
 interface PendingRun {
   charge: RunCharge;
@@ -92,9 +95,9 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     });
   }
 
-  /** Counts a run whose charge somebody else has stored, in a transaction of their own. */
+  /** Counts the run of a job, whose charge was stored with its end. */
   charged(charge: RunCharge): void {
-    this.#charged(charge);
+    this.#charged(charge, 'job');
   }
 
   refused(keyId: string, code: RefusalCode): void {
@@ -187,7 +190,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
       await store.add(charges, refusals);
       observer.stored(clock.monotonicMs() - startMs);
       this.#writable = true;
-      for (const charge of charges) this.#charged(charge);
+      for (const charge of charges) this.#charged(charge, 'request');
       for (const { resolve } of runs) resolve();
     } catch (error) {
       for (const each of refusals) this.#addRefusals(each);
@@ -199,8 +202,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     if (this.#refusals.size > 0) this.#writeRefusalsSoon();
   }
 
-  #charged(charge: RunCharge): void {
-    this.#options.observer.ran(charge);
+  #charged(charge: RunCharge, kind: RunKind): void {
+    this.#options.observer.ran(charge, kind);
     this.#turnDay();
     if (charge.ended_at < this.#today) return;
     this.#cpuMsToday.set(charge.key_id, (this.#cpuMsToday.get(charge.key_id) ?? 0) + charge.cpu_ms);

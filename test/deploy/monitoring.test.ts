@@ -16,8 +16,9 @@ async function exposed(): Promise<Map<string, Map<string, Set<string>>>> {
     load: () => ({ running: 0, waiting: 0 }),
     sandbox: () => ({ sparesReady: 3, zygoteRestarts: 0, runsLost: 0 }),
     usageWritable: () => true,
+    jobs: async () => ({ queued: 0, running: 0, oldestQueuedMs: 0 }),
   });
-  metrics.ran(charge());
+  metrics.ran(charge(), 'request');
   metrics.stored(1);
   for (const status of [200, 400, 500]) {
     metrics.answered({ method: 'POST', route: '/v1/execute', status, durationMs: 5 });

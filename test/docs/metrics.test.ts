@@ -12,8 +12,9 @@ async function exposed(): Promise<string> {
     load: () => ({ running: 0, waiting: 0 }),
     sandbox: () => ({ sparesReady: 3, zygoteRestarts: 0, runsLost: 0 }),
     usageWritable: () => true,
+    jobs: async () => ({ queued: 0, running: 0, oldestQueuedMs: 0 }),
   });
-  metrics.ran(charge());
+  metrics.ran(charge(), 'request');
   metrics.answered({ method: 'GET', route: '/', status: 200, durationMs: 1 });
   return metrics.text();
 }

@@ -2,8 +2,10 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from '../support/clock.ts';
+import { JobsApi } from '../support/jobs-api.ts';
 import { KeysApi } from '../support/keys-api.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 const ADMIN_KEY = 'an-admin-key-of-more-than-32-characters';
 const clock = new TestClock();
@@ -27,7 +29,7 @@ describe('200', () => {
     expect(await me(secret)).toEqual({
       ...key,
       last_used_at: new Date(clock.now()).toISOString(),
-      remaining: { requests: null, concurrency: null, cpu_seconds: null },
+      remaining: { requests: null, concurrency: null, cpu_seconds: null, queued_jobs: 1000 },
     });
   });
 
@@ -53,6 +55,24 @@ describe('200', () => {
     await service.loaded(0, 0);
     clock.advance(1000);
     expect(await me(secret)).toMatchObject({ remaining: { requests: 4, concurrency: 2 } });
+  });
+
+  it('answers how many jobs may be queued beside those that are', async () => {
+    const { secret } = await keys.create({ limits: { concurrency: 1, max_queued_jobs: 2 } });
+    const left = async () => ((await me(secret)).remaining as { queued_jobs: number }).queued_jobs;
+    expect(await left()).toBe(2);
+    const caller = new AbortController();
+    const running = service.post(
+      { code: 'import time; time.sleep(29)' },
+      { key: secret, signal: caller.signal },
+    );
+    running.catch(() => 'hung up');
+    await service.loaded(1, 0);
+    await new JobsApi(service.url, secret).submit('1');
+    expect(await left()).toBe(1);
+    caller.abort();
+    await until(async () => (await left()) === 2);
+    expect((await me(ADMIN_KEY)).remaining).toMatchObject({ queued_jobs: null });
   });
 
   it('is answered although the rate is used up', async () => {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RUN_STATUSES } from '../../src/runs/run.ts';
+import { ENDLESS, JobsApi } from '../support/jobs-api.ts';
 import { problemOf, startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 let service: TestService;
 beforeAll(async () => {
@@ -54,7 +56,7 @@ describe('GET /metrics', () => {
     expect(await value('codecell_runs_total', { status: 'succeeded' })).toBe(before + 1);
     expect(await value('codecell_runs_total', { status: 'failed' })).toBe(1);
     expect(await value('codecell_run_seconds_count')).toBe(before + 2);
-    expect(await value('codecell_queue_wait_seconds_count')).toBe(before + 2);
+    expect(await value('codecell_queue_wait_seconds_count', { kind: 'request' })).toBe(before + 2);
     expect(await value('codecell_run_seconds_sum')).toBeGreaterThanOrEqual((run.usage.wall_ms ?? 0) / 1000);
     expect(await value('codecell_run_cpu_seconds_total')).toBeGreaterThan(cpuBefore);
   });
@@ -81,6 +83,24 @@ describe('GET /metrics', () => {
     await service.loaded(0, 0);
     expect([await value('codecell_runs_running'), await value('codecell_runs_waiting')]).toEqual([0, 0]);
     expect(await value('codecell_slots')).toBe(1);
+  });
+
+  it('shows the jobs, whose waits are not those of requests', async () => {
+    const jobs = new JobsApi(service.url, service.adminKey);
+    const runsBefore = await value('codecell_runs_total', { status: 'succeeded' });
+    const waits = (kind: string) => value('codecell_queue_wait_seconds_count', { kind });
+    const before = [await waits('request'), await waits('job')];
+    expect(await value('codecell_jobs_oldest_queued_seconds')).toBe(0);
+    const running = await jobs.submit(ENDLESS);
+    const queued = await jobs.submit('1');
+    await until(async () => (await value('codecell_jobs_running')) === 1);
+    expect(await value('codecell_jobs_queued')).toBe(1);
+    await until(async () => (await value('codecell_jobs_oldest_queued_seconds')) > 0);
+    await jobs.cancel(running);
+    await jobs.ended(queued);
+    expect([await value('codecell_jobs_running'), await value('codecell_jobs_queued')]).toEqual([0, 0]);
+    expect(await value('codecell_runs_total', { status: 'succeeded' })).toBe(runsBefore + 1);
+    expect([await waits('request'), await waits('job')]).toEqual([before[0], before[1]! + 2]);
   });
 
   it('shows the sandbox, the store and the process', async () => {

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { keyResource } from '../../keys/key-resource.ts';
 import type { LastUse } from '../../keys/last-use.ts';
 import type { RequestLimits } from '../../limits/request-limits.ts';
+import type { Jobs } from '../../runs/jobs/jobs.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { App } from '../app.ts';
 import { keyFields } from '../key-schema.ts';
@@ -18,6 +19,7 @@ const meSchema = Type.Object({
       cpu_seconds: nullable(
         Type.Number({ description: 'Processor time that is left of today, a day of UTC.' }),
       ),
+      queued_jobs: nullable(Type.Integer({ description: 'Jobs that may be queued beside those of now.' })),
     },
     { description: 'What is left of each limit; null where there is none.' },
   ),
@@ -25,12 +27,13 @@ const meSchema = Type.Object({
 
 export interface MeRouteOptions {
   limits: RequestLimits;
+  jobs: Jobs;
   lastUse: LastUse;
   clock: Clock;
 }
 
 /** `GET /v1/me`: the key that asks, its limits, and what is left of each. */
-export function meRoute(app: App, { limits, lastUse, clock }: MeRouteOptions): void {
+export function meRoute(app: App, { limits, jobs, lastUse, clock }: MeRouteOptions): void {
   app.route({
     method: 'GET',
     url: '/v1/me',
@@ -42,7 +45,8 @@ export function meRoute(app: App, { limits, lastUse, clock }: MeRouteOptions): v
     },
     handler: async ({ key }): Promise<Static<typeof meSchema>> => {
       if (key === null) throw new Error('A request to a route that is not open has a key.');
-      return { ...keyResource(lastUse.applied(key), clock.now()), remaining: limits.remaining(key) };
+      const remaining = { ...limits.remaining(key), queued_jobs: await jobs.queueable(key) };
+      return { ...keyResource(lastUse.applied(key), clock.now()), remaining };
     },
   });
 }

@@ -6,7 +6,7 @@ import type { ExecutionRequest } from '../../sandbox/execution.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ServiceError } from '../../shared/errors.ts';
 import { newRunId } from '../../shared/ids.ts';
-import type { JobQueue, JobReader, JobRecord, JobSelection } from '../../store/job-queue.ts';
+import type { JobLoad, JobQueue, JobReader, JobRecord, JobSelection } from '../../store/job-queue.ts';
 import type { Database } from '../../store/schema.ts';
 import type { Run } from '../run.ts';
 import { unendedRun } from './job-end.ts';
@@ -70,7 +70,7 @@ export class Jobs {
       stdin: Buffer.from(request.stdin),
       inputsJson: Buffer.from(request.inputsJson),
     };
-    const queuedMax = key.limits.max_queued_jobs ?? (key.role === 'admin' ? null : QUEUED_MAX);
+    const queuedMax = queuedMaxOf(key);
     const run = unendedRun(record);
     const answer = await this.#queue.enqueue({ ...record, program }, queuedMax, (transaction) =>
       alongside(transaction, run),
@@ -94,6 +94,17 @@ export class Jobs {
       begin: async () => (await this.#reader.endedAmong([id])).length === 0,
     });
     return existing(await this.#reader.find(id, key.id));
+  }
+
+  /** How many more jobs of a key may wait; null where there is no limit. */
+  async queueable(key: Key): Promise<number | null> {
+    const max = queuedMaxOf(key);
+    return max === null ? null : max - (await this.#reader.queuedCount(key.id, max));
+  }
+
+  /** What has not ended, of all keys. */
+  async load(): Promise<JobLoad> {
+    return this.#reader.load(this.#clock.now());
   }
 
   /** Newest first. */
@@ -141,6 +152,10 @@ export class Jobs {
     yield first.value;
     yield* parts;
   }
+}
+
+function queuedMaxOf({ limits, role }: Key): number | null {
+  return limits.max_queued_jobs ?? (role === 'admin' ? null : QUEUED_MAX);
 }
 
 function existing(job: JobRecord | null): JobRecord {
