@@ -9,6 +9,7 @@
  */
 
 import type { Kysely, Transaction } from 'kysely';
+import { turnOfOthers } from '../shared/turn.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { Database, IdempotencyAnswersTable } from './schema.ts';
 
@@ -219,8 +220,4 @@ async function insertRow(transaction: Transaction<Database>, answer: NewAnswer):
     body_start: answer.body.subarray(0, PART_BYTES),
   };
   await transaction.insertInto('idempotency_answers').values(row).execute();
-}
-
-function turnOfOthers(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

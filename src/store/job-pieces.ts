@@ -10,6 +10,7 @@
  */
 
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { turnOfOthers } from '../shared/turn.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { Database } from './schema.ts';
 
@@ -144,8 +145,4 @@ async function insert(
       conflict.columns(['job_id', 'attempt', 'part']).doUpdateSet({ content: piece.content }),
     )
     .execute();
-}
-
-function turnOfOthers(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

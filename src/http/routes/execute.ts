@@ -1,6 +1,6 @@
 import type { FirstAnswer, Idempotency, Reservation } from '../../idempotency/idempotency.ts';
 import { limitRange } from '../../runs/limits.ts';
-import { runJson } from '../../runs/run-json.ts';
+import { runJsonBytes } from '../../runs/run-json.ts';
 import type { SynchronousRuns } from '../../runs/synchronous-runs.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { App } from '../app.ts';
@@ -56,7 +56,7 @@ export function executeRoute(app: App, { runs, idempotency, memoryMbMax }: Execu
           signal: AbortSignal.any([hangUp, work.signal]),
         });
         Object.assign(request.logFields, { run_id: run.id, run_status: run.status, ...run.usage });
-        const answer = { status: 200, location: null, body: Buffer.from(runJson(run)) } as const;
+        const answer = { status: 200, location: null, body: await runJsonBytes(run) } as const;
         if (run.status !== 'cancelled') await record(reservation, answer, request.log);
         return answer;
       });
