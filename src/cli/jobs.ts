@@ -2,17 +2,14 @@
 
 import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
-import { endWithoutRun, summaryJson, unendedRun } from '../runs/jobs/job-end.ts';
+import { summaryJson, unendedRun } from '../runs/jobs/job-end.ts';
 import type { Run, RunStatus } from '../runs/run.ts';
 import { runJson } from '../runs/run-json.ts';
-import { systemClock } from '../shared/clock.ts';
 import { OperatorError } from '../shared/errors.ts';
 import { openExistingDatabase } from '../store/database.ts';
 import type { JobRecord } from '../store/job-queue.ts';
-import { StoredJobs } from '../store/job-reader.ts';
-import { JobStore } from '../store/job-store.ts';
-import { UsageStore } from '../store/usage-store.ts';
 import { fitted } from './columns.ts';
+import { type Jobs, jobsIn } from './jobs-in.ts';
 import { showWaiting } from './spinner.ts';
 
 export interface JobOptions {
@@ -27,11 +24,6 @@ export interface JobListOptions extends JobOptions {
 
 /** How often the database is asked while a command waits, in milliseconds. */
 const ASK_MS = 100;
-
-interface Jobs {
-  reader: StoredJobs;
-  store: JobStore;
-}
 
 /** Prints jobs, newest first. */
 export async function listJobs(environment: NodeJS.ProcessEnv, options: JobListOptions): Promise<void> {
@@ -79,10 +71,10 @@ export async function cancelJob(
   options: JobOptions,
 ): Promise<void> {
   await withJobs(environment, async (jobs) => {
-    if ((await jobs.store.cancel(id, undefined)) === 'missing') throw noSuchJob(id);
+    if ((await jobs.queue.cancel(id, undefined)) === 'missing') throw noSuchJob(id);
     await printJob(jobs, await ended(jobs, id), options);
     // The program of a job that never ran.
-    await jobs.store.purge();
+    await jobs.queue.purge();
   });
 }
 
@@ -92,22 +84,8 @@ async function withJobs<Result>(
 ): Promise<Result> {
   const { config } = loadConfig(environment);
   const db = await openExistingDatabase(config.dataDir);
-  const store = new JobStore({
-    db,
-    usage: new UsageStore(db),
-    clock: systemClock,
-    worker: 'command line',
-    leaseMs: 0,
-    // It removes no job: that is for the service.
-    bounds: {
-      jobs: Number.MAX_SAFE_INTEGER,
-      bytes: Number.MAX_SAFE_INTEGER,
-      retentionMs: Number.MAX_SAFE_INTEGER,
-    },
-    endWithoutRun: (job, status) => endWithoutRun(job, status, systemClock.now()),
-  });
   try {
-    return await body({ reader: new StoredJobs(db), store });
+    return await body(jobsIn(db));
   } finally {
     await db.destroy();
   }

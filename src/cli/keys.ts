@@ -3,16 +3,20 @@
  * request, so a change holds at the next one; running programs of a revoked key are stopped within a second.
  */
 
+import type { Kysely } from 'kysely';
 import { loadConfig } from '../config.ts';
 import type { KeyState, Role } from '../keys/key.ts';
 import { type IssuedKey, KeyAdministration } from '../keys/key-administration.ts';
 import type { KeyFields } from '../keys/key-fields.ts';
 import { keyResource } from '../keys/key-resource.ts';
 import { LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
+import { cancelledJobs } from '../runs/jobs/jobs.ts';
 import { systemClock } from '../shared/clock.ts';
 import { OperatorError, ServiceError } from '../shared/errors.ts';
 import { openDatabase, openExistingDatabase } from '../store/database.ts';
 import { KeyStore } from '../store/key-store.ts';
+import type { Database } from '../store/schema.ts';
+import { jobsIn } from './jobs-in.ts';
 import { keyDetails, keyTable } from './key-table.ts';
 
 /** Options of a key's fields, as text; limits by their names in the contract. */
@@ -98,31 +102,38 @@ export async function rotateKey(
   );
 }
 
-/** `codecell keys revoke`: for good. */
+/** `codecell keys revoke`: for good. Jobs that wait end here, and a service stops those that run. */
 export async function revokeKey(
   environment: NodeJS.ProcessEnv,
   id: string,
   { json }: JsonOption,
 ): Promise<void> {
-  await withExistingKeys(environment, async (keys) => printKey(shown(await keys.revoke(id)), json));
+  await withExistingKeys(environment, async (keys, db) => {
+    const key = await keys.revoke(id);
+    const jobs = jobsIn(db);
+    for await (const _ of cancelledJobs(id, jobs));
+    // The programs of jobs that never ran.
+    await jobs.queue.purge();
+    printKey(shown(key), json);
+  });
 }
 
 async function withExistingKeys(
   environment: NodeJS.ProcessEnv,
-  body: (keys: KeyAdministration) => Promise<void>,
+  body: (keys: KeyAdministration, db: Kysely<Database>) => Promise<void>,
 ): Promise<void> {
   const { config } = loadConfig(environment);
   await withKeys(await openExistingDatabase(config.dataDir), body);
 }
 
 async function withKeys<Result>(
-  db: Awaited<ReturnType<typeof openDatabase>>,
-  body: (keys: KeyAdministration) => Promise<Result>,
+  db: Kysely<Database>,
+  body: (keys: KeyAdministration, db: Kysely<Database>) => Promise<Result>,
 ): Promise<Result> {
   try {
     // Whoever owns the data folder can make another admin key at any time.
     const administration = { keys: new KeyStore(db), clock: systemClock, lastAdminMayGo: true };
-    return await body(new KeyAdministration(administration));
+    return await body(new KeyAdministration(administration), db);
   } catch (error) {
     throw error instanceof ServiceError ? inOptions(error) : error;
   } finally {

@@ -1,9 +1,12 @@
 /** `codecell jobs`: beside the running service, on the same data folder. */
 
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ENDLESS, JobsApi } from '../support/jobs-api.ts';
-import { runCodecell } from '../support/process.ts';
+import { CODECELL_MAIN, runCodecell } from '../support/process.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 let service: TestService;
 let api: JobsApi;
@@ -15,6 +18,30 @@ afterAll(() => service.stop());
 
 const jobs = (...args: string[]) =>
   runCodecell(['jobs', ...args], { environment: { CODECELL_DATA_DIR: service.dataDir } });
+
+const ERASE_LINE = '\r\u001b[K';
+
+/** A command on a pseudo-terminal, which Node.js cannot make. */
+class Terminal {
+  readonly #child: ChildProcess;
+  written = '';
+
+  constructor(args: string[]) {
+    this.#child = spawn(
+      'python3',
+      ['-c', 'import pty, sys; pty.spawn(sys.argv[1:])', process.execPath, CODECELL_MAIN, ...args],
+      { env: { ...process.env, CODECELL_DATA_DIR: service.dataDir }, stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.written += text;
+    });
+  }
+
+  async ended(): Promise<string> {
+    await once(this.#child, 'close');
+    return this.written;
+  }
+}
 
 describe('codecell jobs', () => {
   it('lists and shows what the service knows, without anything that moves the cursor', async () => {
@@ -36,6 +63,17 @@ describe('codecell jobs', () => {
     expect(await jobs('wait', good)).toMatchObject({ exit: 0, stderr: '' });
     const bad = await api.submit('1/0');
     expect((await jobs('wait', bad, '--json')).exit).toBe(1);
+  });
+
+  it('shows on a terminal what it waits for, and leaves nothing of that', async () => {
+    const id = await api.submit(ENDLESS);
+    const terminal = new Terminal(['jobs', 'wait', id]);
+    await until(() => terminal.written.includes('⠹ running'));
+    await api.cancel(id);
+    const [, ...lines] = (await terminal.ended()).split(ERASE_LINE);
+    const last = lines.pop();
+    for (const line of lines) expect(line).toMatch(/^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (queued|running) \d+ s$/);
+    expect(last).toContain('cancelled');
   });
 
   it('cancels what runs and what waits, and whoever waits for it over HTTP is told', async () => {

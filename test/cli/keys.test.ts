@@ -6,9 +6,11 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { withFolder } from '../support/folder.ts';
+import { ENDLESS, JobsApi } from '../support/jobs-api.ts';
 import { type KeyAnswer, KeysApi } from '../support/keys-api.ts';
 import { CODECELL_MAIN, runCodecell } from '../support/process.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 let service: TestService;
 let api: KeysApi;
@@ -159,6 +161,20 @@ describe('keys rotate and revoke', () => {
       'revoked, which is for good',
     );
     expect((await keys('rotate', id)).stderr).toContain('--overlap-seconds');
+  });
+
+  it('end the jobs of a revoked key at once, those that wait and those that run', async () => {
+    const { id, secret } = await api.create({ limits: { concurrency: 1 } });
+    const jobs = new JobsApi(service.url, secret);
+    const running = await jobs.submit(ENDLESS);
+    await jobs.running(running);
+    const queued = await jobs.submit('1');
+    await printed('revoke', id);
+    const environment = { CODECELL_DATA_DIR: service.dataDir };
+    const status = async (job: string) =>
+      JSON.parse((await runCodecell(['jobs', 'show', job, '--json'], { environment })).stdout).status;
+    expect(await status(queued)).toBe('cancelled');
+    await until(async () => (await status(running)) === 'cancelled');
   });
 
   it('may end the last admin key, since the owner of the folder can make another', async () => {

@@ -131,11 +131,8 @@ export class Jobs {
 
   /** Cancels every job of a key. */
   async cancelAll(keyId: string): Promise<void> {
-    for (;;) {
-      const ids = await this.#reader.unended(keyId, CANCELLED_AT_ONCE);
-      if (ids.length === 0) return;
-      await Promise.all(ids.map((id) => this.#queue.cancel(id, keyId)));
-      for (const id of ids) this.#runner.cancel(id);
+    for await (const id of cancelledJobs(keyId, { queue: this.#queue, reader: this.#reader })) {
+      this.#runner.cancel(id);
     }
   }
 
@@ -151,6 +148,19 @@ export class Jobs {
     if (first.done) return;
     yield first.value;
     yield* parts;
+  }
+}
+
+/** Cancels every job of a key, as they are asked for. Those that run are to be stopped by whoever runs them. */
+export async function* cancelledJobs(
+  keyId: string,
+  { queue, reader }: { queue: JobQueue; reader: JobReader },
+): AsyncGenerator<string> {
+  for (;;) {
+    const ids = await reader.unended(keyId, CANCELLED_AT_ONCE);
+    if (ids.length === 0) return;
+    await Promise.all(ids.map((id) => queue.cancel(id, keyId)));
+    yield* ids;
   }
 }
 
