@@ -2,7 +2,7 @@
  * Writes down usage before answers are sent, and knows what each key has used today.
  *
  * Algorithm: what is to be recorded is collected, and written in one transaction as soon as the one before has ended:
- * a lone run is written at once, and a hundred that end together share a commit. Refusals go along with runs; without
+ * a lone run is written at once, and of a hundred that end together most share a commit. Refusals go along with runs; without
  * any they are written at most every `refusalPauseMs`, since nothing else bounds how many there are.
  *
  * Failure: a transaction that fails has charged nothing. Its runs are rejected and its refusals kept for the next one.
@@ -12,6 +12,7 @@
 
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/logger.ts';
+import { turnOfOthers } from '../shared/turn.ts';
 import { HOUR_MS, hourOf, type Refusals, type RunCharge, type UsageStore } from '../store/usage-store.ts';
 import type { CpuUsage } from './cpu-usage.ts';
 import type { RefusalCode, RefusalRecorder } from './refusals.ts';
@@ -46,6 +47,9 @@ interface PendingRun {
   reject: (error: unknown) => void;
 }
 
+/** A transaction that follows another within this time is one that others may want to join. */
+const SHARED_MS = 2;
+
 const DAY_MS = 24 * HOUR_MS;
 
 export class UsageRecorder implements CpuUsage, RefusalRecorder {
@@ -59,7 +63,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
   /** The transaction that is on its way, or was last. */
   #batch: Promise<void> = Promise.resolve();
   #refusalTimer: NodeJS.Timeout | undefined;
-  #refusalsWrittenMs = Number.NEGATIVE_INFINITY;
+  #writtenMs = Number.NEGATIVE_INFINITY;
   #onRefusalsWritten: (() => void)[] = [];
   #writable = true;
   #probe: NodeJS.Timeout | undefined;
@@ -148,7 +152,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
   #writeRefusalsSoon(): void {
     if (this.#refusalTimer !== undefined || !this.#writable) return;
     const { clock, refusalPauseMs } = this.#options;
-    const pauseMs = this.#refusalsWrittenMs + refusalPauseMs - clock.monotonicMs();
+    const pauseMs = this.#writtenMs + refusalPauseMs - clock.monotonicMs();
     if (pauseMs <= 0) {
       this.#write();
       return;
@@ -167,8 +171,9 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
 
   async #writeAll(): Promise<void> {
     do {
-      // What ends in this turn of the event loop is written together.
-      await new Promise((resolve) => setImmediate(resolve));
+      // Where one follows another, what ends in this turn of the event loop is written together. A lone run does not
+      // wait for that turn, in which the connections of the next spare are taken.
+      if (this.#options.clock.monotonicMs() - this.#writtenMs < SHARED_MS) await turnOfOthers();
       this.#batch = this.#writeBatch();
       await this.#batch;
     } while (this.#runs.length > 0);
@@ -197,7 +202,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
       this.#failed(error);
       for (const { reject } of runs) reject(error);
     }
-    this.#refusalsWrittenMs = clock.monotonicMs();
+    this.#writtenMs = clock.monotonicMs();
     for (const resolve of onRefusalsWritten) resolve();
     if (this.#refusals.size > 0) this.#writeRefusalsSoon();
   }
