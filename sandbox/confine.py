@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+# Looked up here and not in each run.
+unshare, capset, prctl, syscall = LIBC.unshare, LIBC.capset, LIBC.prctl, LIBC.syscall
 
 # Threads of one run, the main thread included in the count that the kernel makes.
 THREADS_MAX = 64
@@ -46,7 +48,7 @@ def check(result: int, what: str) -> int:
 
 def is_single_threaded() -> bool:
     """The kernel lets only a process of one thread unshare CLONE_THREAD."""
-    return LIBC.unshare(CLONE_THREAD) == 0
+    return unshare(CLONE_THREAD) == 0
 
 
 # --- Landlock: which files can be opened --------------------------------------------------------------
@@ -61,7 +63,7 @@ LANDLOCK_SCOPES = 0b11  # abstract Unix sockets, signals
 
 def landlock_version() -> int:
     """The kernel's Landlock ABI version; 0 where there is none."""
-    return max(0, LIBC.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, 1))
+    return max(0, syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, 1))
 
 
 def landlock_ruleset(readable: list[str]) -> int:
@@ -75,13 +77,13 @@ def landlock_ruleset(readable: list[str]) -> int:
     if version >= 6:
         attributes += struct.pack("<Q", LANDLOCK_SCOPES)
     ruleset = check(
-        LIBC.syscall(SYS_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "landlock_create_ruleset"
+        syscall(SYS_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0), "landlock_create_ruleset"
     )
     for path in readable:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rights = LANDLOCK_READ_FILE | (LANDLOCK_READ_DIR if os.path.isdir(path) else 0)
         rule = struct.pack("<Qi", rights, descriptor)
-        check(LIBC.syscall(SYS_LANDLOCK_ADD_RULE, ruleset, 1, rule, 0), f"landlock_add_rule {path}")
+        check(syscall(SYS_LANDLOCK_ADD_RULE, ruleset, 1, rule, 0), f"landlock_add_rule {path}")
         os.close(descriptor)
     return ruleset
 
@@ -106,16 +108,16 @@ class Policy:
         """Confines this process for good. Raises OSError when a layer cannot be had."""
         enter_own_user_namespace()
         set_limits()
-        check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-        check(LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable")
+        check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+        check(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable")
         if self.ruleset is not None:
-            check(LIBC.syscall(SYS_LANDLOCK_RESTRICT_SELF, self.ruleset, 0), "landlock_restrict_self")
+            check(syscall(SYS_LANDLOCK_RESTRICT_SELF, self.ruleset, 0), "landlock_restrict_self")
             os.close(self.ruleset)
         if self.filter is not None:
             program, count = self.filter.for_process(os.getpid())
             description = SockFprog(count, ctypes.addressof(program))
             check(
-                LIBC.syscall(SYS_SECCOMP, SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(description)),
+                syscall(SYS_SECCOMP, SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(description)),
                 "seccomp",
             )
 
@@ -123,9 +125,9 @@ class Policy:
 def enter_own_user_namespace() -> None:
     """A user namespace without a mapping, and no capability in it: processes are counted per run, and an
     unmapped user can create no further namespace."""
-    check(LIBC.unshare(CLONE_NEWUSER), "unshare of the user namespace")
+    check(unshare(CLONE_NEWUSER), "unshare of the user namespace")
     header = struct.pack("<Ii", LINUX_CAPABILITY_VERSION_3, 0)
-    check(LIBC.capset(header, bytes(24)), "capset")
+    check(capset(header, bytes(24)), "capset")
 
 
 def set_limits() -> None:

@@ -36,6 +36,7 @@ if typing.TYPE_CHECKING:
     from .figures import Images
 
 STDIN, STDOUT, STDERR, FRAMES, NULL = 0, 1, 2, frames.DESCRIPTOR, substitutes.NULL_DESCRIPTOR
+UNIX, WRITING = int(socket.AF_UNIX), int(socket.SHUT_WR)
 REQUEST = struct.Struct("<IIII")  # bytes of code, bytes of inputs, timeout in ms, memory in MB
 NICENESS = 5
 # What the interpreter itself maps while it reads and compiles a request, on top of what the zygote has.
@@ -79,7 +80,6 @@ class RunProcess:
             os.sched_setaffinity(0, {self._cores[core % len(self._cores)]})
             os.nice(NICENESS)
             self._policy.apply()
-            reseed()
             self.rehearse()
             usage = resource.getrusage(resource.RUSAGE_SELF)
             cpu_microseconds = round((usage.ru_utime + usage.ru_stime) * 1e6)
@@ -99,18 +99,20 @@ class RunProcess:
         leave(exit_code)
 
     def rehearse(self) -> None:
-        """Does what every program's run will do. In the zygote, so that the interpreter's caches know it; in a run
-        process, so that the pages which that writes are copied by now, while nobody waits for it."""
+        """Seeds what draws random numbers, and does what every program's run will do. In the zygote, so that the
+        interpreter's caches know it; in a run process, so that the pages which that writes are copied by now, while
+        nobody waits for it."""
+        reseed()
         Program(b"print(end='')", b"{}", self._images, lambda: None).execute()
 
     def _connect(self, token: bytes) -> None:
         """Opens this run's connections as descriptors 0 to 3, and closes all that it should not have."""
         for number in (STDIN, STDOUT, STDERR, FRAMES):
-            connection = socket.socket(socket.AF_UNIX)
+            connection = socket.SocketType(UNIX)  # the C type: its Python subclass takes twice as long
             connection.connect(self._service_socket)
             connection.sendall(token + bytes([number]))
             if number == STDIN:
-                connection.shutdown(socket.SHUT_WR)
+                connection.shutdown(WRITING)
             os.dup2(connection.fileno(), number)
             connection.close()
         for first, end in self._not_kept:
