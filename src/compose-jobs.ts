@@ -66,7 +66,10 @@ export async function composeJobs(options: JobsOptions): Promise<ComposedJobs> {
   });
   const reader = new StoredJobs(db);
   const watch = new JobWatch();
-  queue.onEnded = (id) => watch.notify(id);
+  queue.onEnded = (id, charge) => {
+    if (charge !== null) usage.charged(charge);
+    watch.notify(id);
+  };
   const runner = new JobRunner({
     queue,
     reader,

@@ -195,7 +195,7 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
     logRequest(request, reply, options.onAnswered);
     reply.headers(headersOfEveryAnswer(request.id));
     if (options.closing()) reply.header('Connection', 'close');
-    if (request.is404) throw noSuchRoute(routes.methodsAt(request.url));
+    if (request.is404 || hasEmptyParameter(request.params)) throw noSuchRoute(routes.methodsAt(request.url));
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw invalidRequest([{ path: '', message: 'The Host header is missing.' }]);
     }
@@ -223,6 +223,11 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
       reply.headers(options.limits.headers(request.key));
     }
   });
+}
+
+/** Whether a part of the address that names something is empty, as in `/v1/keys/`. */
+function hasEmptyParameter(params: unknown): boolean {
+  return Object.values(params ?? {}).includes('');
 }
 
 function addBodies(app: FastifyInstance, bodyReader: BodyReader): void {

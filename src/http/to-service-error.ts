@@ -8,11 +8,7 @@ export function toServiceError(error: FastifyError | Error, schema: FastifySchem
   if (error instanceof ServiceError) return error;
   if ('validation' in error && error.validation !== undefined) {
     const part = error.validationContext ?? 'body';
-    return validationError(error.validation, part, fieldNames(schema?.[part as keyof FastifySchema]));
+    return validationError(error.validation, part, schema?.[part as keyof FastifySchema]);
   }
   return internalError(error);
-}
-
-function fieldNames(schema: unknown): string[] {
-  return Object.keys((schema as { properties?: object } | undefined)?.properties ?? {});
 }

@@ -5,36 +5,42 @@ import { type FieldError, invalidRequest, type ServiceError } from '../shared/er
 import { nearestName } from '../shared/nearest.ts';
 import { escapePointer } from './json-body.ts';
 
+interface ObjectSchema {
+  properties?: Record<string, ObjectSchema>;
+}
+
 /** More than a caller reads; a body cannot have many more fields than that anyway. */
 const ERRORS_MAX = 20;
 
 /**
  * The 400 for a part of a request that does not fit its schema.
  * @param part `body`, `querystring`, `params` or `headers`.
- * @param fields The names that the schema knows.
+ * @param schema What it does not fit.
  */
 export function validationError(
   found: FastifySchemaValidationError[],
   part: string,
-  fields: string[],
+  schema: unknown,
 ): ServiceError {
   const wrongTypes = new Set(found.filter(isWrongType).map(({ instancePath }) => instancePath));
   // What is of the wrong type is none of the allowed values either, which need not be said.
   const told = found.filter((error) => isWrongType(error) || !wrongTypes.has(error.instancePath));
-  return invalidRequest(told.slice(0, ERRORS_MAX).map((error) => fieldError(error, part, fields)));
+  return invalidRequest(
+    told.slice(0, ERRORS_MAX).map((error) => fieldError(error, part, schema as ObjectSchema)),
+  );
 }
 
 function isWrongType({ keyword }: FastifySchemaValidationError): boolean {
   return keyword === 'type';
 }
 
-function fieldError(error: FastifySchemaValidationError, part: string, fields: string[]): FieldError {
+function fieldError(error: FastifySchemaValidationError, part: string, schema: ObjectSchema): FieldError {
   if (part === 'headers') return headerError(error);
   const { instancePath: path, params } = error;
   switch (error.keyword) {
     case 'additionalProperties': {
       const name = String(params.additionalProperty);
-      return { path: `${path}/${escapePointer(name)}`, message: unknownField(name, part, fields) };
+      return { path: `${path}/${escapePointer(name)}`, message: unknownField(name, part, path, schema) };
     }
     case 'required':
       return { path: `${path}/${escapePointer(String(params.missingProperty))}`, message: 'is required' };
@@ -66,12 +72,21 @@ function headerError({ instancePath, keyword, params }: FastifySchemaValidationE
   return { path: '', message: `The header ${name} ${rules[keyword] ?? 'is not valid'}.` };
 }
 
-function unknownField(name: string, part: string, fields: string[]): string {
+function unknownField(name: string, part: string, path: string, schema: ObjectSchema): string {
   const kind = part === 'querystring' ? 'query parameter' : 'field';
-  if (fields.length === 0) return `is not a ${kind} of this endpoint: it has none`;
+  const owner = path === '' ? 'this endpoint' : path.slice(1);
+  const fields = fieldsAt(path, schema);
+  if (fields.length === 0) return `is not a ${kind} of ${owner}: it has none`;
   const nearest = nearestName(name.slice(0, 100), fields);
   const remedy = nearest === undefined ? `it has ${fields.join(', ')}` : `did you mean ${nearest}?`;
-  return `is not a ${kind} of this endpoint: ${remedy}`;
+  return `is not a ${kind} of ${owner}: ${remedy}`;
+}
+
+/** The names that the schema knows of the object at a JSON Pointer. */
+function fieldsAt(path: string, schema: ObjectSchema): string[] {
+  const names = path.split('/').slice(1);
+  const found = names.reduce<ObjectSchema | undefined>((at, name) => at?.properties?.[name], schema);
+  return Object.keys(found?.properties ?? {});
 }
 
 function characters(count: unknown): string {

@@ -57,7 +57,7 @@ export class KeyAdministration {
 
   /**
    * Changes what the fields name. An expired key lives again with a later expiry; a revoked one does not.
-   * @throws ServiceError `not_found`, `invalid_request`, or `forbidden` for the role of the last admin key.
+   * @throws ServiceError `not_found`, `invalid_request`, or `forbidden` for the role and the expiry of the last admin key.
    */
   async change(id: string, fields: KeyFields): Promise<Key> {
     const nowMs = this.#options.clock.now();
@@ -65,7 +65,7 @@ export class KeyAdministration {
       await this.#options.keys.change(id, nowMs, (key, otherAdmins) => {
         refuseRevoked(key);
         const changed = checked(key, fields, nowMs);
-        if (changed.role !== 'admin') this.#keepAnAdmin(key, otherAdmins, nowMs);
+        if (changed.role !== 'admin' || endsSooner(changed, key)) this.#keepAnAdmin(key, otherAdmins, nowMs);
         return changed;
       }),
     );
@@ -116,8 +116,15 @@ export class KeyAdministration {
   #keepAnAdmin(key: Key, otherAdmins: number, nowMs: number): void {
     const isAdmin = key.role === 'admin' && keyState(key, nowMs) === 'active';
     if (this.#options.lastAdminMayGo || !isAdmin || otherAdmins > 0) return;
-    throw new ServiceError('forbidden', 'This is the last admin key that works: make another one first.');
+    throw new ServiceError(
+      'forbidden',
+      'No other admin key works for as long as this one: make another one first.',
+    );
   }
+}
+
+function endsSooner(changed: Key, key: Key): boolean {
+  return changed.expiresAt !== null && (key.expiresAt === null || changed.expiresAt < key.expiresAt);
 }
 
 function newKey(name: string, nowMs: number): Key {

@@ -33,13 +33,18 @@ export class LastUse {
     return timeMs === undefined ? key : { ...key, lastUsedAt: new Date(timeMs) };
   }
 
-  /** Writes down what has changed since the last time. */
+  /** Writes down what has changed since the last time. What cannot be written is left for the next time. */
   async write(): Promise<void> {
     const ids = [...this.#unwritten];
     this.#unwritten = new Set();
-    for (let start = 0; start < ids.length; start += BATCH) {
-      const batch = ids.slice(start, start + BATCH);
-      await this.#keys.markUsed(batch.map((id) => [id, this.#lastUsedMs.get(id) ?? 0]));
+    while (ids.length > 0) {
+      const batch = ids.splice(-BATCH);
+      try {
+        await this.#keys.markUsed(batch.map((id) => [id, this.#lastUsedMs.get(id) ?? 0]));
+      } catch (error) {
+        for (const id of [...ids, ...batch]) this.#unwritten.add(id);
+        throw error;
+      }
     }
   }
 }

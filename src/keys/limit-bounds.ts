@@ -19,7 +19,7 @@ export const LIMIT_BOUNDS: Record<LimitName, { min: number; max: number; descrip
     min: 1,
     max: 100_000_000,
     description:
-      'Processor time in a day of UTC. It is looked at before a run starts; a started run finishes.',
+      'Processor time in a day of UTC. It is looked at before a run starts; a started run finishes, and jobs that wait go on waiting until midnight.',
   },
   max_timeout_ms: {
     min: 1,

@@ -10,6 +10,7 @@ import type { Key } from '../keys/key.ts';
 import type { Clock } from '../shared/clock.ts';
 import { ServiceError } from '../shared/errors.ts';
 import type { CpuUsage } from '../usage/cpu-usage.ts';
+import { cpuLeftMs } from './cpu-quota.ts';
 import type { KeyWork, Work } from './key-work.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { type Rate, untilNextMs, wholeRequests } from './token-bucket.ts';
@@ -80,12 +81,12 @@ export class RequestLimits {
   /** What is left to a key now. */
   remaining(key: Key): Remaining {
     const rate = rateOf(key);
-    const cpuLeftMs = this.#cpuLeftMs(key);
+    const leftMs = this.#cpuLeftMs(key);
     const { concurrency } = key.limits;
     return {
       requests: rate === null ? null : wholeRequests(this.#rates.left(key.id, rate)),
       concurrency: concurrency === undefined ? null : Math.max(0, concurrency - this.#work.count(key.id)),
-      cpu_seconds: cpuLeftMs === null ? null : cpuLeftMs / 1000,
+      cpu_seconds: leftMs === null ? null : leftMs / 1000,
     };
   }
 
@@ -100,10 +101,10 @@ export class RequestLimits {
       policies.push(`"requests";q=${rate.burst};w=${windowSeconds}`);
       states.push(`"requests";r=${wholeRequests(left)};t=${seconds(untilNextMs(left, rate))}`);
     }
-    const cpuLeftMs = this.#cpuLeftMs(key);
-    if (cpuLeftMs !== null) {
+    const leftMs = this.#cpuLeftMs(key);
+    if (leftMs !== null) {
       policies.push(`"cpu";q=${key.limits.cpu_seconds_per_day};w=${DAY_SECONDS}`);
-      states.push(`"cpu";r=${Math.floor(cpuLeftMs / 1000)};t=${seconds(this.#untilMidnightMs())}`);
+      states.push(`"cpu";r=${Math.ceil(leftMs / 1000)};t=${seconds(this.#untilMidnightMs())}`);
     }
     if (policies.length === 0) return {};
     return { 'RateLimit-Policy': policies.join(', '), RateLimit: states.join(', ') };
@@ -118,9 +119,8 @@ export class RequestLimits {
     if (rate !== null) this.#rates.take(key.id, rate);
   }
 
-  #cpuLeftMs({ id, limits }: Key): number | null {
-    if (limits.cpu_seconds_per_day === undefined) return null;
-    return Math.max(0, limits.cpu_seconds_per_day * 1000 - this.#cpuUsage.usedTodayMs(id));
+  #cpuLeftMs(key: Key): number | null {
+    return cpuLeftMs(key, this.#cpuUsage.usedTodayMs(key.id));
   }
 
   #untilMidnightMs(): number {

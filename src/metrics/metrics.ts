@@ -38,6 +38,9 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export class Metrics implements UsageObserver {
   readonly #registry = new Registry();
+  readonly #sources: MetricsSources;
+  /** As they were at the start of a scrape. */
+  #jobs: JobLoad = { queued: 0, running: 0, oldestQueuedMs: 0 };
   readonly #runs: Counter<'status'>;
   readonly #runSeconds: Histogram;
   readonly #waitSeconds: Histogram<'kind'>;
@@ -47,6 +50,7 @@ export class Metrics implements UsageObserver {
   readonly #httpSeconds: Histogram<'method' | 'route' | 'status'>;
 
   constructor(sources: MetricsSources) {
+    this.#sources = sources;
     this.#runs = this.#counter('runs_total', 'Runs that have ended and were charged, by status.', ['status']);
     for (const status of CHARGED_STATUSES) this.#runs.inc({ status }, 0);
     this.#runSeconds = this.#histogram('run_seconds', 'Running time of runs that have ended.');
@@ -73,12 +77,12 @@ export class Metrics implements UsageObserver {
     this.#gauge('usage_writable', '1 while usage can be stored; at 0 nothing is run.', () =>
       sources.usageWritable() ? 1 : 0,
     );
-    this.#gauge('jobs_queued', 'Jobs that wait for their turn.', async () => (await sources.jobs()).queued);
-    this.#gauge('jobs_running', 'Jobs whose program runs.', async () => (await sources.jobs()).running);
+    this.#gauge('jobs_queued', 'Jobs that wait for their turn.', () => this.#jobs.queued);
+    this.#gauge('jobs_running', 'Jobs whose program runs.', () => this.#jobs.running);
     this.#gauge(
       'jobs_oldest_queued_seconds',
       'How long the job that was accepted first has waited; 0 when none waits.',
-      async () => (await sources.jobs()).oldestQueuedMs / 1000,
+      () => this.#jobs.oldestQueuedMs / 1000,
     );
     this.#counted(
       'zygote_restarts_total',
@@ -98,12 +102,15 @@ export class Metrics implements UsageObserver {
   }
 
   /** Everything, in Prometheus's text format. */
-  text(): Promise<string> {
+  async text(): Promise<string> {
+    this.#jobs = await this.#sources.jobs();
     return this.#registry.metrics();
   }
 
   ran(charge: RunCharge, kind: RunKind): void {
     this.#runs.inc({ status: charge.status });
+    // A job that was cancelled while it waited has run for no time, and waited for no slot that it got.
+    if (charge.status === 'cancelled' && charge.wall_ms === 0) return;
     this.#runSeconds.observe(charge.wall_ms / 1000);
     this.#waitSeconds.observe({ kind }, charge.queue_ms / 1000);
     this.#cpuSeconds.inc(charge.cpu_ms / 1000);
@@ -138,19 +145,14 @@ export class Metrics implements UsageObserver {
   }
 
   /** A value that is read when it is asked for. */
-  #gauge(
-    name: string,
-    help: string,
-    value: () => number | Promise<number>,
-    labels: Record<string, string> = {},
-  ): void {
+  #gauge(name: string, help: string, value: () => number, labels: Record<string, string> = {}): void {
     new Gauge({
       name: `codecell_${name}`,
       help,
       labelNames: Object.keys(labels),
       registers: [this.#registry],
-      async collect() {
-        this.set(labels, await value());
+      collect() {
+        this.set(labels, value());
       },
     });
   }

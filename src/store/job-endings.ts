@@ -2,7 +2,7 @@ import type { Transaction } from 'kysely';
 import type { JobEnd, JobRecord } from './job-queue.ts';
 import { addToTotals, bytesOf, type JobRow, makeRoom, toRecord } from './job-rows.ts';
 import type { Database } from './schema.ts';
-import type { UsageStore } from './usage-store.ts';
+import type { RunCharge, UsageStore } from './usage-store.ts';
 
 export interface JobEndingOptions {
   usage: Pick<UsageStore, 'addWithin'>;
@@ -20,7 +20,15 @@ export interface JobBounds {
   retentionMs: number;
 }
 
-/** The last step of a job's life, within the transaction of whoever takes it. Both answer ids of jobs that had to go. */
+/** An end that is stored once its transaction is. */
+export interface Ending {
+  id: string;
+  charge: RunCharge | null;
+  /** Ids of other jobs, which had to go. */
+  removed: string[];
+}
+
+/** The last step of a job's life, within the transaction of whoever takes it. */
 export class JobEndings {
   readonly #options: JobEndingOptions;
 
@@ -33,7 +41,7 @@ export class JobEndings {
     transaction: Transaction<Database>,
     row: JobRow,
     status: 'cancelled' | 'lost',
-  ): Promise<string[]> {
+  ): Promise<Ending> {
     const end = this.#options.endWithoutRun({ ...toRecord(row), programBytes: bytesOf(row) }, status);
     const token = row.token + 1;
     const content = Buffer.concat([...end.result()]);
@@ -48,7 +56,7 @@ export class JobEndings {
     transaction: Transaction<Database>,
     row: JobRow,
     { token, resultBytes, end }: { token: number; resultBytes: number; end: JobEnd },
-  ): Promise<string[]> {
+  ): Promise<Ending> {
     await transaction
       .updateTable('jobs')
       .set({
@@ -66,6 +74,6 @@ export class JobEndings {
     await addToTotals(transaction, { jobs: 0, bytes: resultBytes - bytesOf(row) });
     if (end.charge !== null) await this.#options.usage.addWithin(transaction, [end.charge], []);
     const { removed } = await makeRoom(transaction, { jobs: 0, bytes: 0 }, this.#options.bounds);
-    return removed;
+    return { id: row.id, charge: end.charge, removed };
   }
 }

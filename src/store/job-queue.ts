@@ -88,6 +88,8 @@ export interface JobReader {
   list(selection: JobSelection): Promise<JobRecord[]>;
   /** Up to `limit` ids of jobs of a key that have not ended and are not being cancelled. */
   unended(keyId: string, limit: number): Promise<string[]>;
+  /** The key whose turn it is; null when no job waits but of keys that are passed over. */
+  nextKeyId(turn: Turn): Promise<string | null>;
   /** Whether any job waits. */
   anyWaiting(): Promise<boolean>;
   /** How many jobs of a key wait; no more than `max` are counted. */
@@ -97,6 +99,12 @@ export interface JobReader {
   endedAmong(ids: string[]): Promise<string[]>;
   /** The result of an ended job, in parts. Throws when it is removed meanwhile. */
   result(job: JobRecord): AsyncGenerator<Buffer>;
+}
+
+/** Whose job may be next: the key that follows `afterKeyId`, going round; none of `except`. */
+export interface Turn {
+  afterKeyId: string;
+  except: string[];
 }
 
 /** Jobs of all keys that have not ended. */
@@ -133,11 +141,8 @@ export interface JobQueue {
     queuedMax: number | null,
     alongside?: (transaction: Transaction<Database>) => Promise<void>,
   ): Promise<Enqueued>;
-  /**
-   * Claims the oldest job of the key whose turn it is: the one that follows `afterKeyId`, going round. Keys of `except`
-   * are passed over.
-   */
-  claim(turn: { afterKeyId: string; except: string[] }): Promise<ClaimedJob | null>;
+  /** Claims the oldest job of the key whose turn it is. */
+  claim(turn: Turn): Promise<ClaimedJob | null>;
   /** The program of a claimed job. */
   program(claim: Claim): Promise<JobProgram>;
   /** Prolongs every lease of this worker. Answers the jobs that it still holds, and whether each is to be cancelled. */
@@ -155,6 +160,6 @@ export interface JobQueue {
   cancel(id: string, keyId: string | undefined): Promise<Cancelled>;
   /** Removes what is kept no longer. */
   purge(): Promise<void>;
-  /** Called with the id of each job that this process has ended, once that is stored. */
-  onEnded: (id: string) => void;
+  /** Called for each job that this process has ended, once that is stored, with what its key was charged. */
+  onEnded: (id: string, charge: RunCharge | null) => void;
 }

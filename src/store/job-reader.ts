@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { JobPieces } from './job-pieces.ts';
-import type { JobLoad, JobReader, JobRecord, JobSelection } from './job-queue.ts';
-import { queuedCount, RUNNING, toRecord, WAITING } from './job-rows.ts';
+import type { JobLoad, JobReader, JobRecord, JobSelection, Turn } from './job-queue.ts';
+import { nextJob, queuedCount, RUNNING, toRecord, WAITING } from './job-rows.ts';
 import type { Database } from './schema.ts';
 
 /** Jobs in SQLite, for reading. */
@@ -24,6 +24,10 @@ export class StoredJobs implements JobReader {
       .select('id')
       .execute();
     return rows.map(({ id }) => id);
+  }
+
+  async nextKeyId(turn: Turn): Promise<string | null> {
+    return (await nextJob(this.#db, turn))?.key_id ?? null;
   }
 
   async anyWaiting(): Promise<boolean> {

@@ -1,7 +1,7 @@
 /** Rows of jobs as records, and the bookkeeping of how many there are. */
 
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely';
-import type { Claim, ClaimedJob, JobRecord } from './job-queue.ts';
+import type { Claim, ClaimedJob, JobRecord, Turn } from './job-queue.ts';
 import type { Database, JobsTable } from './schema.ts';
 
 /** Written into the statement: SQLite does not look into an index of waiting jobs for a status it gets as a parameter. */
@@ -41,6 +41,25 @@ export async function held(
     .where('token', '=', token)
     .selectAll()
     .executeTakeFirst();
+}
+
+/** The waiting job whose turn it is. */
+export async function nextJob(
+  db: Kysely<Database>,
+  { afterKeyId, except }: Turn,
+): Promise<JobRow | undefined> {
+  let waiting = db
+    .selectFrom('jobs')
+    .where('status', '=', WAITING)
+    .orderBy('key_id')
+    .orderBy('id')
+    .limit(1)
+    .selectAll();
+  if (except.length > 0) waiting = waiting.where('key_id', 'not in', except);
+  return (
+    (await waiting.where('key_id', '>', afterKeyId).executeTakeFirst()) ??
+    (await waiting.where('key_id', '<=', afterKeyId).executeTakeFirst())
+  );
 }
 
 /** How many jobs of a key wait; no more than `max` are counted. */

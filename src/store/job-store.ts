@@ -13,7 +13,7 @@
 import type { Kysely, Transaction } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
 import { DurableTransactions } from './durable-transactions.ts';
-import { type JobEndingOptions, JobEndings } from './job-endings.ts';
+import { type Ending, type JobEndingOptions, JobEndings } from './job-endings.ts';
 import { JobPieces, PROGRAM } from './job-pieces.ts';
 import {
   type Cancelled,
@@ -25,6 +25,7 @@ import {
   type JobQueue,
   LOSSES_MAX,
   type NewJob,
+  type Turn,
 } from './job-queue.ts';
 import {
   addToTotals,
@@ -32,13 +33,14 @@ import {
   held,
   type JobRow,
   makeRoom,
+  nextJob,
   queuedCount,
   RUNNING,
   toClaimed,
-  WAITING,
 } from './job-rows.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { Database } from './schema.ts';
+import type { RunCharge } from './usage-store.ts';
 
 export interface JobStoreOptions extends JobEndingOptions {
   db: Kysely<Database>;
@@ -59,7 +61,7 @@ export class JobStore implements JobQueue {
   readonly #pieces: JobPieces;
   readonly #endings: JobEndings;
   #rubbish: string[] = [];
-  onEnded: (id: string) => void = () => undefined;
+  onEnded: (id: string, charge: RunCharge | null) => void = () => undefined;
 
   constructor(options: JobStoreOptions) {
     this.#options = options;
@@ -117,19 +119,10 @@ export class JobStore implements JobQueue {
     return 'queued';
   }
 
-  async claim({ afterKeyId, except }: { afterKeyId: string; except: string[] }): Promise<ClaimedJob | null> {
+  async claim(turn: Turn): Promise<ClaimedJob | null> {
     const { worker, clock, leaseMs } = this.#options;
     return quickTransaction(this.#db, async (transaction) => {
-      let waiting = transaction
-        .selectFrom('jobs')
-        .where('status', '=', WAITING)
-        .orderBy('key_id')
-        .orderBy('id')
-        .selectAll();
-      if (except.length > 0) waiting = waiting.where('key_id', 'not in', except);
-      const row =
-        (await waiting.where('key_id', '>', afterKeyId).limit(1).executeTakeFirst()) ??
-        (await waiting.where('key_id', '<=', afterKeyId).limit(1).executeTakeFirst());
+      const row = await nextJob(transaction, turn);
       if (row === undefined) return null;
       const nowMs = clock.now();
       const claimed = { status: 'running', started_at: nowMs, worker, token: row.token + 1 };
@@ -176,15 +169,15 @@ export class JobStore implements JobQueue {
 
   async complete(claim: Claim, end: JobEnd): Promise<boolean> {
     const result = await this.#pieces.prepare(claim.id, claim.token, end.result());
-    const removed = await this.#durable.run(async (transaction) => {
+    const ending = await this.#durable.run(async (transaction) => {
       const row = await held(transaction, claim);
       return row !== undefined && (await result.store(transaction))
         ? this.#endings.end(transaction, row, { token: claim.token, resultBytes: result.bytes, end })
         : null;
     });
-    this.#rubbish.push(claim.id, ...(removed ?? []));
-    if (removed !== null) this.onEnded(claim.id);
-    return removed !== null;
+    this.#rubbish.push(claim.id);
+    if (ending !== null) this.#ended(ending);
+    return ending !== null;
   }
 
   async giveBack(claim: Claim, losses: number): Promise<void> {
@@ -213,7 +206,7 @@ export class JobStore implements JobQueue {
 
   async cancel(id: string, keyId: string | undefined): Promise<Cancelled> {
     const { clock } = this.#options;
-    const answer = await this.#durable.run<Cancelled | string[]>(async (transaction) => {
+    const answer = await this.#durable.run<Cancelled | Ending>(async (transaction) => {
       let query = transaction.selectFrom('jobs').where('id', '=', id).selectAll();
       if (keyId !== undefined) query = query.where('key_id', '=', keyId);
       const row = await query.executeTakeFirst();
@@ -227,8 +220,7 @@ export class JobStore implements JobQueue {
       return 'requested';
     });
     if (typeof answer === 'string') return answer;
-    this.#rubbish.push(id, ...answer);
-    this.onEnded(id);
+    this.#ended(answer);
     return 'ended';
   }
 
@@ -263,16 +255,15 @@ export class JobStore implements JobQueue {
     select: (transaction: Transaction<Database>) => Promise<(JobRow | undefined)[]>,
     losses: number,
   ): Promise<number> {
-    const { ended, removed, count } = await this.#durable.run(async (transaction) => {
-      const done = { ended: [] as string[], removed: [] as string[], count: 0 };
+    const { endings, count } = await this.#durable.run(async (transaction) => {
+      const done = { endings: [] as Ending[], count: 0 };
       for (const row of await select(transaction)) {
         if (row === undefined) continue;
         done.count++;
         const lost = row.losses + losses;
         if (row.cancel_requested === 1 || lost >= LOSSES_MAX) {
           const status = row.cancel_requested === 1 ? 'cancelled' : 'lost';
-          done.removed.push(...(await this.#endings.endWithoutRun(transaction, row, status)));
-          done.ended.push(row.id);
+          done.endings.push(await this.#endings.endWithoutRun(transaction, row, status));
           continue;
         }
         const queued = { status: 'queued', started_at: null, worker: null, lease_until: null, losses: lost };
@@ -280,8 +271,12 @@ export class JobStore implements JobQueue {
       }
       return done;
     });
-    this.#rubbish.push(...ended, ...removed);
-    for (const id of ended) this.onEnded(id);
+    for (const ending of endings) this.#ended(ending);
     return count;
+  }
+
+  #ended({ id, charge, removed }: Ending): void {
+    this.#rubbish.push(id, ...removed);
+    this.onEnded(id, charge);
   }
 }

@@ -105,7 +105,8 @@ export class KeyStore {
 
   /**
    * Changes a key in one transaction, so that two changes at once lose nothing. `change` gets the key and the number
-   * of other admin keys that are active; what it throws leaves everything as it was. Null when there is no such key.
+   * of other admin keys that work for as long as it does; what it throws leaves everything as it was. Null when there
+   * is no such key.
    */
   async change(
     id: string,
@@ -115,7 +116,7 @@ export class KeyStore {
     return this.#db.transaction().execute(async (transaction) => {
       const key = await findKey(transaction, id);
       if (key === null) return null;
-      const changed = change(key, await otherActiveAdmins(transaction, id, nowMs));
+      const changed = change(key, await adminsThatOutlive(transaction, key, nowMs));
       const { id: _, created_at: __, last_used_at: ___, ...columns } = toRow(changed);
       await transaction.updateTable('keys').set(columns).where('id', '=', id).execute();
       return changed;
@@ -173,13 +174,21 @@ async function findKey(db: Kysely<Database>, id: string): Promise<Key | null> {
   return row === undefined ? null : toKey(row);
 }
 
-async function otherActiveAdmins(db: Kysely<Database>, id: string, nowMs: number): Promise<number> {
+/** Counts the other admin keys that work, and will for as long as this key would. */
+async function adminsThatOutlive(
+  db: Kysely<Database>,
+  { id, expiresAt }: Key,
+  nowMs: number,
+): Promise<number> {
+  const untilMs = expiresAt === null ? Number.MAX_SAFE_INTEGER : expiresAt.getTime();
   const { count } = await db
     .selectFrom('keys')
     .where('role', '=', 'admin')
     .where('id', '!=', id)
     .where('revoked_at', 'is', null)
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', nowMs)]))
+    .where((where) =>
+      where.or([where('expires_at', 'is', null), where('expires_at', '>=', Math.max(nowMs + 1, untilMs))]),
+    )
     .select((select) => select.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow();
   return count;

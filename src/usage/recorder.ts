@@ -59,7 +59,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
   #runs: PendingRun[] = [];
   /** By key, hour and code. */
   #refusals = new Map<string, Refusals>();
-  #writing: Promise<void> | null = null;
+  #isWriting = false;
+  #writing: Promise<void> = Promise.resolve();
   /** The transaction that is on its way, or was last. */
   #batch: Promise<void> = Promise.resolve();
   #refusalTimer: NodeJS.Timeout | undefined;
@@ -99,7 +100,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     });
   }
 
-  /** Counts the run of a job, whose charge was stored with its end. */
+  /** Counts a job, whose charge was stored with its end. */
   charged(charge: RunCharge): void {
     this.#charged(charge, 'job');
   }
@@ -163,10 +164,11 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     }, pauseMs);
   }
 
+  /** At any time one goes on; what comes up meanwhile is written by it. */
   #write(): void {
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = null;
-    });
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#writing = this.#writeAll();
   }
 
   async #writeAll(): Promise<void> {
@@ -177,6 +179,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
       this.#batch = this.#writeBatch();
       await this.#batch;
     } while (this.#runs.length > 0);
+    // In the same step as the look at what is left, so that nothing comes up in between.
+    this.#isWriting = false;
   }
 
   async #writeBatch(): Promise<void> {
@@ -238,7 +242,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
 
   #turnDay(): void {
     const today = this.#dayNow();
-    if (today === this.#today) return;
+    // A clock that is set back over midnight does not make the day begin again.
+    if (today === this.#today || today === this.#today - DAY_MS) return;
     this.#today = today;
     this.#cpuMsToday.clear();
   }

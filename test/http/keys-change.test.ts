@@ -103,7 +103,7 @@ describe('400', () => {
 });
 
 describe('403', () => {
-  it('for the role of the last admin key that works', async () => {
+  it('for the role and the expiry of the last admin key that works', async () => {
     const me = await service.send('/v1/me', { headers: { 'X-API-Key': service.adminKey } });
     const { id } = JSON.parse(me.text) as { id: string };
     const only = (await keys.call('GET', '?state=active&limit=100')).text;
@@ -114,6 +114,11 @@ describe('403', () => {
     expect([answer.status, problemOf(answer).code]).toEqual([403, 'forbidden']);
     expect((await keys.get(id)).role).toBe('admin');
     expect((await keys.change(id, { name: 'renamed' })).name).toBe('renamed');
+    // One that expires does not stand in for one that does not.
+    await keys.create({ role: 'admin', expires_at: '2098-01-01T00:00:00Z' });
+    for (const fields of [{ role: 'user' }, { expires_at: '2099-01-01T00:00:00Z' }]) {
+      expect((await keys.call('PATCH', `/${id}`, fields)).status).toBe(403);
+    }
     const other = await keys.create({ role: 'admin' });
     expect((await keys.change(id, { role: 'user' })).role).toBe('user');
     expect((await keys.call('GET', '')).status).toBe(403);

@@ -157,6 +157,10 @@ describe('400', () => {
     ]);
     const misspelt = await keys.call('POST', '', { name: 'x', teem: 'y' });
     expect(problemOf(misspelt).detail).toContain('did you mean team?');
+    const nested = await keys.call('POST', '', { name: 'x', limits: { concurency: 1 } });
+    expect(problemOf(nested).detail).toContain(
+      '/limits/concurency: is not a field of limits: did you mean concurrency?',
+    );
   });
 
   it('of a field that is sent twice, takes the last', async () => {

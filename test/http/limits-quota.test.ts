@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { TestClock } from '../support/clock.ts';
 import { withFolder } from '../support/folder.ts';
+import { JobsApi } from '../support/jobs-api.ts';
 import { KeysApi } from '../support/keys-api.ts';
 import { CodecellProcess } from '../support/process.ts';
 import { problemOf, startTestService, type TestService } from '../support/service.ts';
@@ -45,6 +46,27 @@ describe('429 quota_exceeded', () => {
     expect((await service.post({ code: '' }, { key })).status).toBe(429);
     await keys.change(id, { limits: { cpu_seconds_per_day: 100 } });
     expect((await service.post({ code: '' }, { key })).status).toBe(200);
+  });
+
+  it('keeps jobs that were accepted before waiting until midnight, or a higher limit; others pass them', async () => {
+    const clock = new TestClock();
+    service = await startTestService({ clock, settings: { CONCURRENCY: '1' } });
+    const keys = new KeysApi(service);
+    const { id, secret } = await keys.create({ limits: { cpu_seconds_per_day: 1 } });
+    const jobs = new JobsApi(service.url, secret);
+    const others = new JobsApi(service.url, await service.addKey());
+    const [first, second, third] = [await jobs.submit(BUSY), await jobs.submit(BUSY), await jobs.submit('3')];
+    expect((await jobs.ended(first)).status).toBe('succeeded');
+    expect((await jobs.call('POST', '', { body: { code: '4' } })).status).toBe(429);
+    expect((await others.ended(await others.submit('1'))).status).toBe('succeeded');
+    expect((await jobs.show(second)).status).toBe('queued');
+
+    await keys.change(id, { limits: { cpu_seconds_per_day: 2 } });
+    expect((await jobs.ended(second)).status).toBe('succeeded');
+    await others.ended(await others.submit('1'));
+    expect((await jobs.show(third)).status).toBe('queued');
+    clock.advance(DAY_MS - (clock.now() % DAY_MS));
+    expect((await jobs.ended(third)).status).toBe('succeeded');
   });
 
   it('is still known after SIGKILL', () =>

@@ -88,6 +88,7 @@ describe('GET /metrics', () => {
   it('shows the jobs, whose waits are not those of requests', async () => {
     const jobs = new JobsApi(service.url, service.adminKey);
     const runsBefore = await value('codecell_runs_total', { status: 'succeeded' });
+    const cancelledBefore = await value('codecell_runs_total', { status: 'cancelled' });
     const waits = (kind: string) => value('codecell_queue_wait_seconds_count', { kind });
     const before = [await waits('request'), await waits('job')];
     expect(await value('codecell_jobs_oldest_queued_seconds')).toBe(0);
@@ -96,10 +97,13 @@ describe('GET /metrics', () => {
     await until(async () => (await value('codecell_jobs_running')) === 1);
     expect(await value('codecell_jobs_queued')).toBe(1);
     await until(async () => (await value('codecell_jobs_oldest_queued_seconds')) > 0);
+    expect((await jobs.cancel(await jobs.submit('2'))).status).toBe('cancelled');
     await jobs.cancel(running);
     await jobs.ended(queued);
     expect([await value('codecell_jobs_running'), await value('codecell_jobs_queued')]).toEqual([0, 0]);
     expect(await value('codecell_runs_total', { status: 'succeeded' })).toBe(runsBefore + 1);
+    // One that was cancelled while it waited is a run that was charged, and has waited for nothing that it got.
+    expect(await value('codecell_runs_total', { status: 'cancelled' })).toBe(cancelledBefore + 2);
     expect([await waits('request'), await waits('job')]).toEqual([before[0], before[1]! + 2]);
   });
 

@@ -128,10 +128,10 @@ describe('the header fields', () => {
     for (let count = 0; count < 4; count++) limits.admit(key);
     expect(limits.headers(key)).toEqual({
       'RateLimit-Policy': '"requests";q=10;w=7, "cpu";q=3600;w=86400',
-      RateLimit: '"requests";r=6;t=1, "cpu";r=3598;t=43200',
+      RateLimit: '"requests";r=6;t=1, "cpu";r=3599;t=43200',
     });
     clock.advance(60_000);
-    expect(limits.headers(key).RateLimit).toBe('"requests";r=10;t=0, "cpu";r=3598;t=43140');
+    expect(limits.headers(key).RateLimit).toBe('"requests";r=10;t=0, "cpu";r=3599;t=43140');
   });
 
   it('never promise less than nothing', async () => {

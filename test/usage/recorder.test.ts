@@ -70,9 +70,33 @@ describe('a run', () => {
       expect(batches.length).toBeLessThanOrEqual(3);
       await recorder.close();
     }));
+
+  it('is stored at whatever step after a transaction it ends', () =>
+    withScene(async ({ open, counted }) => {
+      const recorder = await open();
+      for (let steps = 0; steps < 12; steps++) {
+        await recorder.record(charge());
+        for (let step = 0; step < steps; step++) await Promise.resolve();
+        await recorder.record(charge());
+      }
+      expect(await counted('succeeded')).toBe(24);
+      await recorder.close();
+    }));
 });
 
 describe('processor time of today', () => {
+  it('is not forgotten when the clock is set back over midnight', () =>
+    withScene(async ({ open, clock }) => {
+      clock.nowMs = NOON - (NOON % 86_400_000) + 60_000;
+      const recorder = await open();
+      await recorder.record(charge({ ended_at: clock.nowMs, cpu_ms: 5000 }));
+      clock.nowMs -= 120_000;
+      expect(recorder.usedTodayMs('key_1')).toBe(5000);
+      clock.nowMs += 120_000;
+      expect(recorder.usedTodayMs('key_1')).toBe(5000);
+      await recorder.close();
+    }));
+
   it('is known by key at once, again after a restart, and gone at midnight UTC', () =>
     withScene(async ({ open, clock }) => {
       const recorder = await open();

@@ -6,9 +6,7 @@
  * soon as there is a slot, and an idle service asks the database for nothing. A tick of a second renews the leases,
  * takes over jobs of processes that died, and wakes the loop all the same.
  *
- * Turns: keys are gone round by their ids; of a key, the oldest job is next. A key that has as many executions as it
- * may (`concurrency`) is passed over: its jobs wait and nobody waits for them. What requests and jobs get of the slots
- * is said in admission.ts.
+ * Turns: which key is next is said in job-turns.ts, what requests and jobs get of the slots in admission.ts.
  *
  * Failure: a run that is lost with its zygote goes back into the queue, and so does the job of a process that died, once
  * its lease has run out; at the third loss the job ends as lost. A program is stopped when its lease was lost all the
@@ -34,21 +32,21 @@ import {
   LOSSES_MAX,
 } from '../../store/job-queue.ts';
 import type { KeyStore } from '../../store/key-store.ts';
-import type { RunCharge } from '../../store/usage-store.ts';
+import type { CpuUsage } from '../../usage/cpu-usage.ts';
 import type { Admission, Slot } from '../admission.ts';
 import { chargeOf } from '../charge.ts';
 import { finishedRun } from '../outcome.ts';
 import { endWithoutRun, jobEnd } from './job-end.ts';
+import { JobTurns } from './job-turns.ts';
 
 export interface JobRunnerOptions {
   queue: JobQueue;
   sandbox: Sandbox;
   admission: Admission;
   work: KeyWork;
-  reader: Pick<JobReader, 'anyWaiting'>;
+  reader: Pick<JobReader, 'anyWaiting' | 'nextKeyId'>;
   keys: Pick<KeyStore, 'findAll'>;
-  /** Told of charges that were stored with the end of their job. */
-  usage: { readonly writable: boolean; charged(charge: RunCharge): void };
+  usage: CpuUsage & { readonly writable: boolean };
   clock: Clock;
   logger: Logger;
   /** Called with every tick. */
@@ -72,10 +70,8 @@ type StopReason = 'cancelled' | 'lease lost' | 'lost too often';
 export class JobRunner {
   readonly #options: Required<JobRunnerOptions>;
   readonly #running = new Map<string, RunningJob>();
-  #afterKeyId = '';
+  readonly #turns: JobTurns;
   #mayHaveWork = true;
-  /** Whether jobs wait for nothing but executions of their key. */
-  #passedOver = false;
   #wake: () => void = () => undefined;
   #stopping = false;
   #loop: Promise<void> = Promise.resolve();
@@ -83,13 +79,14 @@ export class JobRunner {
 
   constructor(options: JobRunnerOptions) {
     this.#options = { tickMs: 1000, ...options };
+    this.#turns = new JobTurns(options);
   }
 
   /** From now on jobs are run. */
   start(): void {
     const { work, logger, tickMs } = this.#options;
     work.onEnded = () => {
-      if (this.#passedOver) this.wake();
+      if (this.#turns.passedOver) this.wake();
     };
     this.#loop = this.#serve();
     this.#stopTicking = every(
@@ -157,26 +154,11 @@ export class JobRunner {
 
   /** What is not writable now is asked again with the next tick. */
   async #claim(): Promise<ClaimedJob | null> {
-    const { queue, reader, usage } = this.#options;
     this.#mayHaveWork = false;
-    if (!usage.writable || this.#stopping) return null;
-    const except = await this.#busyKeys();
-    const job = await queue.claim({ afterKeyId: this.#afterKeyId, except });
-    if (job === null) {
-      this.#passedOver = except.length > 0 && (await reader.anyWaiting());
-      return null;
-    }
-    this.#mayHaveWork = true;
-    this.#afterKeyId = job.keyId;
+    if (!this.#options.usage.writable || this.#stopping) return null;
+    const job = await this.#turns.claim();
+    if (job !== null) this.#mayHaveWork = true;
     return job;
-  }
-
-  /** Keys that have as many executions as they may. Only those that have any are looked up. */
-  async #busyKeys(): Promise<string[]> {
-    const { work, keys } = this.#options;
-    return (await keys.findAll(work.keyIds()))
-      .filter(({ id, limits }) => work.count(id) >= (limits.concurrency ?? Number.POSITIVE_INFINITY))
-      .map(({ id }) => id);
   }
 
   #start(job: ClaimedJob, slot: Slot): void {
@@ -193,8 +175,10 @@ export class JobRunner {
     const { queue, work, logger } = this.#options;
     const its = work.begin(job.keyId);
     let outcome: JobEnd | Lost;
+    let used: { onStored: () => void } | undefined;
     try {
       outcome = await this.#execute(job, stop, its);
+      if ('charge' in outcome && outcome.charge !== null) used = this.#turns.ended(outcome.charge);
     } finally {
       slot.release();
       its.end();
@@ -209,7 +193,7 @@ export class JobRunner {
     }
     const end = outcome;
     const stored = await this.#untilStored(() => queue.complete(job, end));
-    if (stored && end.charge !== null) this.#options.usage.charged(end.charge);
+    used?.onStored();
     if (!stored) logger.warn({ run_id: job.id }, 'the end of a job came too late, or could not be stored');
     else logger.info({ run_id: job.id, key_id: job.keyId, run_status: end.status }, 'a job has ended');
   }
@@ -271,6 +255,7 @@ export class JobRunner {
     const takenOver = await queue.takeOver();
     if (takenOver > 0) logger.warn({ jobs: takenOver }, 'jobs of a service that ended were taken over');
     await onTick();
+    await this.#turns.refresh();
     if (!this.#stopping) this.wake();
   }
 

@@ -178,6 +178,8 @@ function noSuchJob(): ServiceError {
 }
 
 function keyFull(max: number): ServiceError {
+  if (max === 0)
+    return new ServiceError('concurrency_limited', 'This key may have no jobs (max_queued_jobs is 0).');
   return new ServiceError(
     'concurrency_limited',
     `This key has ${max} jobs waiting, which is its limit (max_queued_jobs): send it again when one has started.`,
