@@ -168,7 +168,7 @@ def address_space_bytes() -> int:
         try:
             mmap.mmap(-1, mmap.PAGESIZE).close()
             high = middle
-        except OSError:
+        except (OSError, MemoryError):
             low = middle
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     return high

@@ -72,6 +72,9 @@ def _hint(exception: BaseException) -> str | None:
         return syntax_hint(exception)
     if isinstance(exception, ModuleNotFoundError):
         return module_hint(exception)
+    if isinstance(exception, ImportError):
+        # What the dynamic linker says when a library does not fit into the address space that is left.
+        return MEMORY if exception.path and "failed to map segment" in exception.msg else None
     if isinstance(exception, EOFError):
         return STDIN if type(exception) is EOFError and exception.args == ("EOF when reading a line",) else None
     if isinstance(exception, RuntimeError):

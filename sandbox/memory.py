@@ -62,7 +62,7 @@ def fill_holes() -> None:
     and the C library give out what they have.
     """
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    allocate = ctypes.pythonapi.PyObject_Malloc
+    allocate = ctypes.PyDLL(None).PyObject_Malloc
     allocate.restype = ctypes.c_void_p
     resource.setrlimit(resource.RLIMIT_AS, (confine.address_space_bytes(), limits[1]))
     try:

@@ -68,6 +68,10 @@ class RunProcess:
         faulthandler.register(trace_signal, file=FRAMES, all_threads=False)
         if not confine.is_single_threaded():
             raise OSError("the zygote has more than one thread")
+        self._baseline_bytes = 0
+
+    def set_baseline(self) -> None:
+        """To be called last, when the zygote has all that it will have: a run's memory is on top of that."""
         self._baseline_bytes = confine.address_space_bytes() + PREPARATION_BYTES
 
     def begin(self, token: bytes, core: int) -> None:

@@ -184,6 +184,7 @@ def main() -> None:
         run.rehearse()
     warm.hide_own_modules()
     memory.settle(kept_arenas)
+    run.set_baseline()
     try:
         Zygote().serve()
         return

@@ -86,6 +86,13 @@ describe('a hint is given for', () => {
     expect(error?.hint, error?.traceback ?? '').toMatch(hint);
   });
 
+  test('libraries that do not fit into memory_mb, whatever says so', async () => {
+    for (const module of ['scipy.stats', 'sklearn.cluster', 'sympy', 'statsmodels.api']) {
+      const { error } = await run(`import ${module}`, { memory_mb: 32 });
+      if (error !== null) expect([module, error.hint]).toEqual([module, expect.stringMatching(/memory_mb/)]);
+    }
+  });
+
   test('time', async () => {
     expect((await run('while True: pass', { timeout_ms: 100 })).error?.hint).toMatch(/timeout_ms/);
   });
