@@ -2,7 +2,6 @@
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import type { Kysely } from 'kysely';
 import { type DestinationStream, destination, pino } from 'pino';
 import { composeJobs } from './compose-jobs.ts';
 import type { Config } from './config.ts';
@@ -40,11 +39,10 @@ import { type Clock, systemClock } from './shared/clock.ts';
 import { OperatorError } from './shared/errors.ts';
 import { every } from './shared/every.ts';
 import type { Logger } from './shared/logger.ts';
-import { openDatabase } from './store/database.ts';
+import { openForService, type ServiceDatabase } from './store/database.ts';
 import { IdempotencyStore } from './store/idempotency-store.ts';
 import { KeyStore } from './store/key-store.ts';
 import { RateBucketStore } from './store/rate-bucket-store.ts';
-import type { Database } from './store/schema.ts';
 import { UsageStore } from './store/usage-store.ts';
 import { UsageRecorder } from './usage/recorder.ts';
 import { UsageReports } from './usage/report.ts';
@@ -115,13 +113,13 @@ export async function startService(config: Config, options: ServiceOptions = {})
   const sandboxStarted = sandbox.start();
   // Whoever awaits it below handles its error; until then it is not an unhandled one.
   sandboxStarted.catch(() => undefined);
-  let opened: Kysely<Database> | undefined;
+  let opened: ServiceDatabase | undefined;
   let usage: UsageRecorder | undefined;
   let answers: Idempotency | undefined;
   const clock = options.clock ?? systemClock;
   try {
-    const db = await openDatabase(config.dataDir);
-    opened = db;
+    opened = await openForService(config.dataDir);
+    const { db } = opened;
     const keys = new KeyStore(db);
     const admission = new Admission({ concurrency, queueMax, queueWaitMs, queueBytesMax: QUEUE_BYTES_MAX });
     const load = () => ({ running: admission.running, waiting: admission.waiting });
@@ -199,7 +197,8 @@ export async function startService(config: Config, options: ServiceOptions = {})
     await app.ready();
     await orOperatorError(sandboxStarted);
     const url = await listen(app, config);
-    const firstAdminKey = config.adminKey === undefined ? await createFirstAdminKey(keys, clock) : null;
+    const firstAdminKey =
+      config.adminKey === undefined ? await orOperatorError(createFirstAdminKey(keys, clock)) : null;
     logger.info({ url, version, concurrency }, 'the service is ready');
     jobs.start();
     const stopWatch = every(
@@ -230,7 +229,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
         await Promise.all([stopWatch(), stopWriting(), idempotency.close()]);
         await recorder.close();
         await writeLast(logger, [() => rates.close(), () => lastUse.write()]);
-        await db.destroy();
+        await opened?.close();
       },
     };
   } catch (error) {
@@ -239,7 +238,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     await sandbox.stop();
     await usage?.close();
     await answers?.close();
-    await opened?.destroy();
+    await opened?.close();
     throw error;
   }
 }

@@ -10,6 +10,8 @@ import { resolve } from 'node:path';
 import { OperatorError } from './shared/errors.ts';
 import { nearestName } from './shared/nearest.ts';
 
+const PREFIX = 'CODECELL_';
+
 /** One setting. `parse` throws an Error whose message says what is allowed. */
 interface Setting<Value> {
   variable: `CODECELL_${string}`;
@@ -186,11 +188,19 @@ function parseSetting(definition: Setting<unknown>, text: string): unknown {
 function unknownVariables(environment: Record<string, string | undefined>): string[] {
   const known = Object.values(SETTINGS).map((definition): string => definition.variable);
   return Object.keys(environment)
-    .filter((name) => name.startsWith('CODECELL_') && !known.includes(name))
+    .filter((name) => name.startsWith(PREFIX) && !known.includes(name))
     .filter((name) => !name.startsWith('CODECELL_SERVICE_') && !name.startsWith('CODECELL_PORT_'))
     .map((name) => {
-      const nearest = nearestName(name, known);
-      return `${name} is not a setting of this version${nearest ? `: did you mean ${nearest}?` : ''}`;
+      // What all have in common says nothing of what was meant.
+      const nearest = nearestName(
+        name.slice(PREFIX.length),
+        known.map((each) => each.slice(PREFIX.length)),
+      );
+      const remedy =
+        nearest === undefined
+          ? 'docs/reference/settings.md lists those there are'
+          : `did you mean ${PREFIX}${nearest}?`;
+      return `${name} is not a setting of this version: ${remedy}`;
     });
 }
 

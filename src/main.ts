@@ -1,5 +1,6 @@
 /** The `codecell` command: parses arguments, nothing else. Each command is loaded when it is called. */
 
+import { existsSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import type { JobListOptions } from './cli/jobs.ts';
 import { addKeysCommand } from './cli/keys-command.ts';
@@ -9,11 +10,21 @@ import { RUN_STATUSES } from './runs/run.ts';
 import { OperatorError } from './shared/errors.ts';
 import { readVersion } from './version.ts';
 
+/** Exit codes: wrong arguments, and what a shell shows for SIGPIPE. */
+const BAD_USAGE = 2;
+const READER_GONE = 141;
+
 const program = new Command('codecell')
   .description('Self-hosted code interpreter: runs untrusted Python in a kernel-enforced jail.')
   .version(readVersion())
-  .showHelpAfterError()
-  .showSuggestionAfterError();
+  .showHelpAfterError('"--help" lists what there is.')
+  .showSuggestionAfterError()
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : BAD_USAGE))
+  .hook('preAction', (_program, command) => {
+    // A reader that has gone, as `head` does, is no error. `run` has more to end, and the service goes on without one.
+    if (['run', 'serve'].includes(command.name())) return;
+    process.stdout.on('error', () => process.exit(READER_GONE));
+  });
 
 program
   .command('serve')
@@ -26,7 +37,7 @@ program
 program
   .command('config')
   .description('print every setting with its value, source, bounds and meaning')
-  .option('--json', 'as JSON', false)
+  .option('--json', 'as JSON')
   .action(async (options: { json: boolean }) => {
     const { printConfig } = await import('./cli/config.ts');
     printConfig(process.env, options);
@@ -43,11 +54,15 @@ program
     "text for the program's stdin; - is our own, also the default where that is no terminal",
   )
   .option('--inputs <json>', 'the dict `inputs`: a JSON object, or @FILE that holds one')
-  .option('--timeout-ms <number>', 'stop it after this running time: 1 to 30000', '30000')
-  .option('--memory-mb <number>', 'memory it may use, in MB: 32 to 2048', '512')
+  .addOption(
+    new Option('--timeout-ms <number>', 'stop it after this running time: 1 to 30000').default(
+      '30000',
+      '30000',
+    ),
+  )
+  .addOption(new Option('--memory-mb <number>', 'memory it may use, in MB: 32 to 2048').default('512', '512'))
   .option('--images <folder>', 'where to write images (default: the current folder)')
-  .option('--json', 'print the whole run as a JSON object and nothing else', false)
-  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .option('--json', 'print the whole run as a JSON object and nothing else')
   .action(async (file: string, options: Omit<RunOptions, 'file'>) => {
     const { run } = await import('./cli/run.ts');
     process.exitCode = await run({ file, ...options });
@@ -56,15 +71,18 @@ program
 program
   .command('usage')
   .description('who has used what: a table with bars, JSON or CSV')
-  .option('--from <time>', 'first moment: a date or an RFC 3339 time, floored to the hour (default: 30 days)')
+  .option(
+    '--from <time>',
+    'first moment: a date or an RFC 3339 time, floored to the hour (default: 30 days before --to)',
+  )
   .option('--to <time>', 'first moment that is left out (default: the end of this hour)')
   .addOption(
     new Option('--group-by <period>', 'what to add up').choices(['hour', 'day', 'month']).default('day'),
   )
   .option('--key <id>', 'only of this key')
   .option('--team <name>', 'only of keys that belong to this team today')
-  .addOption(new Option('--json', 'as GET /v1/usage answers it').default(false).conflicts('csv'))
-  .option('--csv', 'as CSV', false)
+  .addOption(new Option('--json', 'as GET /v1/usage answers it').conflicts('csv'))
+  .option('--csv', 'as CSV')
   .action(async (options: UsageOptions) => {
     const { usage } = await import('./cli/usage.ts');
     await usage(process.env, options);
@@ -77,8 +95,8 @@ jobs
   .description('jobs, newest first')
   .addOption(new Option('--status <status>', 'only of this status').choices(RUN_STATUSES))
   .option('--key <id>', 'only of this key')
-  .option('--limit <number>', 'how many', '20')
-  .option('--json', 'as JSON', false)
+  .addOption(new Option('--limit <number>', 'how many').default('20', '20'))
+  .option('--json', 'as JSON')
   .action(async (options: JobListOptions) => {
     const { listJobs } = await import('./cli/jobs.ts');
     await listJobs(process.env, options);
@@ -88,7 +106,7 @@ jobs
   .command('show')
   .description('a job as it is now')
   .argument('<id>')
-  .option('--json', 'as GET /v1/jobs/{id} answers it', false)
+  .option('--json', 'as GET /v1/jobs/{id} answers it')
   .action(async (id: string, options: { json: boolean }) => {
     const { showJob } = await import('./cli/jobs.ts');
     await showJob(process.env, id, options);
@@ -98,7 +116,7 @@ jobs
   .command('wait')
   .description('wait until a job has ended; the exit code is 0 if it succeeded')
   .argument('<id>')
-  .option('--json', 'as GET /v1/jobs/{id} answers it', false)
+  .option('--json', 'as GET /v1/jobs/{id} answers it')
   .action(async (id: string, options: { json: boolean }) => {
     const { waitForJob } = await import('./cli/jobs.ts');
     process.exitCode = await waitForJob(process.env, id, options);
@@ -108,7 +126,7 @@ jobs
   .command('cancel')
   .description('cancel a job and wait until its process is gone')
   .argument('<id>')
-  .option('--json', 'as DELETE /v1/jobs/{id} answers it', false)
+  .option('--json', 'as DELETE /v1/jobs/{id} answers it')
   .action(async (id: string, options: { json: boolean }) => {
     const { cancelJob } = await import('./cli/jobs.ts');
     await cancelJob(process.env, id, options);
@@ -126,7 +144,7 @@ program
 program
   .command('doctor')
   .description('check what the sandbox needs on this machine, and try to get out of it')
-  .option('--json', 'as JSON', false)
+  .option('--json', 'as JSON')
   .action(async (options: { json: boolean }) => {
     const { doctor } = await import('./cli/doctor.ts');
     process.exitCode = await doctor(process.env, options);
@@ -138,6 +156,9 @@ program
   .argument('[arguments...]')
   .allowUnknownOption()
   .action(async (benchArguments: string[]) => {
+    if (!existsSync(new URL('../bench/main.ts', import.meta.url))) {
+      throw new OperatorError('The benchmarks are not part of this installation: run them in a checkout.');
+    }
     const { bench } = await import('../bench/main.ts');
     process.exitCode = await bench(benchArguments);
   });

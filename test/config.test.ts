@@ -66,7 +66,9 @@ describe('settings', () => {
 
   it('name the nearest setting for one that is unknown', () => {
     expect(problemsOf({ CODECELL_QUEUE_MAXX: '1' })[0]).toContain('did you mean CODECELL_QUEUE_MAX?');
-    expect(problemsOf({ CODECELL_SOMETHING_ELSE_ENTIRELY: '1' })[0]).not.toContain('did you mean');
+    for (const name of ['CODECELL_SOMETHING_ELSE_ENTIRELY', 'CODECELL_KEY', 'CODECELL_URL']) {
+      expect(problemsOf({ [name]: '1' })[0]).not.toContain('did you mean');
+    }
   });
 
   it('ignore what Kubernetes injects, and say what to do about a port that is an address', () => {

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, resolve } from 'node:path';
 import { loadConfig } from '../config.ts';
 import { OperatorError } from '../shared/errors.ts';
-import { openExistingDatabase } from '../store/database.ts';
+import { openAsItIs } from '../store/database.ts';
 import { copyDatabase } from '../store/dialect.ts';
 
 /**
@@ -15,7 +15,7 @@ export async function backup(environment: NodeJS.ProcessEnv, file: string): Prom
   const path = resolve(file);
   const partial = `${path}.${process.pid}.partial`;
   if (existsSync(path)) throw new OperatorError(`${path} exists already: name another file.`);
-  const db = await openExistingDatabase(config.dataDir);
+  const db = await openAsItIs(config.dataDir);
   try {
     // An empty file is filled, and its mode stays.
     closeSync(openSync(partial, 'wx', 0o600));

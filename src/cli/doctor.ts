@@ -72,8 +72,15 @@ function report(
     );
   }
   if (complaint !== null) lines.push(`  ${paint('red', 'nothing could be run:')} ${complaint}`);
-  lines.push('', well ? 'All is well.' : 'Something is missing: this host cannot serve safely yet.', '');
+  lines.push('', verdict(prerequisites, well), '');
   return lines.join('\n');
+}
+
+function verdict(prerequisites: Prerequisite[], well: boolean): string {
+  if (!well) return 'Something is missing: this host cannot serve safely yet.';
+  const warnings = prerequisites.filter(({ state }) => state === 'warning').length;
+  if (warnings === 0) return 'All is well.';
+  return `It holds, with ${warnings === 1 ? 'a warning' : `${warnings} warnings`}.`;
 }
 
 /** Colours only on a terminal; NO_COLOR and the like are honoured. */

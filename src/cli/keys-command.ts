@@ -12,11 +12,11 @@ type Options = Record<string, string | undefined> & JsonOption;
 export function addKeysCommand(program: Command): void {
   const keys = program.command('keys').description('make, list, change and revoke keys');
   const command = (name: string, description: string) =>
-    keys.command(name).description(description).option('--json', 'as JSON', false);
+    keys.command(name).description(description).option('--json', 'as JSON');
 
   withFields(command('create', 'make a key and print its secret, once'))
     .option('--name <name>', 'what to call it')
-    .option('--admin', 'an admin key: it may call everything', false)
+    .option('--admin', 'an admin key: it may call everything')
     .action(async (options: Options & { admin: boolean }, create: Command) => {
       const name = options.name ?? (options.admin ? 'admin' : undefined);
       if (name === undefined) {

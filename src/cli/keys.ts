@@ -13,7 +13,7 @@ import { LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
 import { cancelledJobs } from '../runs/jobs/jobs.ts';
 import { systemClock } from '../shared/clock.ts';
 import { OperatorError, ServiceError } from '../shared/errors.ts';
-import { openDatabase, openExistingDatabase } from '../store/database.ts';
+import { hasDatabase, openDatabase, openExistingDatabase } from '../store/database.ts';
 import { KeyStore } from '../store/key-store.ts';
 import type { Database } from '../store/schema.ts';
 import { jobsIn } from './jobs-in.ts';
@@ -43,6 +43,11 @@ export async function createKey(
 ): Promise<void> {
   const { config } = loadConfig(environment);
   const { name, json } = options;
+  if (!hasDatabase(config.dataDir)) {
+    process.stderr.write(
+      `There is no database in ${config.dataDir}, so one is made: the key is for a service on that folder.\n`,
+    );
+  }
   const issued = await withKeys(await openDatabase(config.dataDir), (keys) =>
     keys.create({ ...fieldsOf(options), name }),
   );
@@ -168,7 +173,8 @@ function inOptions({ errors, detail }: ServiceError): OperatorError {
   if (errors === undefined) return new OperatorError(detail);
   const lines = errors.map(({ path, message }) => {
     const field = path.split('/').at(-1) ?? '';
-    return field === '' ? message : `${optionOf(field)} ${message}`;
+    const text = LIMIT_NAMES.reduce((said, name) => said.replaceAll(name, optionOf(name)), message);
+    return field === '' ? text : `${optionOf(field)} ${text}`;
   });
   return new OperatorError(lines.join('\n'));
 }

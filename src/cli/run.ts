@@ -7,13 +7,14 @@
  * our output that has gone stop the program and keep what it has shown; a second signal ends this process at once.
  */
 
-import { mkdir } from 'node:fs/promises';
+import { statSync } from 'node:fs';
 import { finishedRun } from '../runs/outcome.ts';
 import type { Run, RunImage } from '../runs/run.ts';
 import { runJson } from '../runs/run-json.ts';
 import { createSandbox } from '../sandbox/create.ts';
 import { type Execution, type OutputListener, SandboxFaultError } from '../sandbox/execution.ts';
 import { newRunId } from '../shared/ids.ts';
+import { makeFolder } from '../shared/make-folder.ts';
 import { writeImages } from './run-images.ts';
 import { EXIT_CODES, exitCodeOf, noticesOf, signalExitCode } from './run-report.ts';
 import { MEMORY_MB_MAX, type RunArguments, readRequest, UsageError } from './run-request.ts';
@@ -54,7 +55,7 @@ interface FinishedRun {
 async function execute(options: RunOptions, stop: AbortSignal): Promise<FinishedRun> {
   const createdAt = new Date();
   const readTheRest = await readRequest(options, stop);
-  if (options.images !== undefined) await makeFolder(options.images);
+  if (options.images !== undefined) makeImageFolder(options.images);
   const sandbox = createSandbox({ concurrency: 1, memoryMbMax: MEMORY_MB_MAX, logger: SILENT });
   // It warms up while standard input arrives. Whoever awaits it below handles its error.
   const started = sandbox.start();
@@ -110,12 +111,13 @@ function sizeOf({ width, height }: RunImage): string {
   return width === null || height === null ? '' : ` (${width} × ${height})`;
 }
 
-async function makeFolder(path: string): Promise<void> {
+function makeImageFolder(path: string): void {
   try {
-    await mkdir(path, { recursive: true });
+    makeFolder(path);
   } catch (error) {
-    throw new UsageError(`--images ${path}: ${(error as Error).message}`);
+    throw new UsageError(`--images ${path}: the folder cannot be made (${(error as Error).message})`);
   }
+  if (!statSync(path).isDirectory()) throw new UsageError(`--images ${path}: this is no folder`);
 }
 
 function complain(message: string, exitCode: number): number {

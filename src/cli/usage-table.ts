@@ -123,7 +123,8 @@ function compact(value: number): string {
 function duration(ms: number): string {
   const seconds = ms / 1000;
   if (seconds < 100) return `${seconds.toFixed(1)} s`;
-  if (seconds < 6000) return `${(seconds / 60).toFixed(1)} min`;
+  // From here on, minutes would be one character more.
+  if (seconds < 5997) return `${(seconds / 60).toFixed(1)} min`;
   const hours = seconds / 3600;
   return hours < 1000 ? `${hours.toFixed(1)} h` : `${compact(hours)} h`;
 }

@@ -186,20 +186,36 @@ const APPLIED_TABLE = 'kysely_migration';
  */
 export async function migrate(db: Kysely<Database>): Promise<void> {
   const migrations = { ...MIGRATIONS };
-  for (const name of await appliedNames(db)) {
-    if (name in MIGRATIONS) continue;
-    if (name.endsWith('-breaking')) {
-      throw new OperatorError(
-        `The database was changed by a newer version of Codecell (migration ${name}), which this one cannot read: start the newer version.`,
-      );
-    }
+  for (const name of await readableNames(db)) {
     // To the migrator, a newer migration that does not break us is one of ours that has nothing left to do.
-    migrations[name] = { up: async () => undefined };
+    migrations[name] ??= { up: async () => undefined };
   }
   const provider: MigrationProvider = { getMigrations: async () => migrations };
   const migrator = new Migrator({ db, provider, migrationTableName: APPLIED_TABLE });
   const { error } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;
+}
+
+/**
+ * For commands: a service of another version may be running on the database.
+ * @throws OperatorError when it is of an older version, or of a newer one that has made a breaking change.
+ */
+export async function refuseOtherVersion(db: Kysely<Database>): Promise<void> {
+  const applied = await readableNames(db);
+  if (Object.keys(MIGRATIONS).every((name) => applied.includes(name))) return;
+  throw new OperatorError(
+    'The database is of an older version of Codecell: start the service of this version, which brings it up to date. "codecell backup" copies it as it is.',
+  );
+}
+
+/** The migrations that have been applied, newer ones included that this version can live with. */
+async function readableNames(db: Kysely<Database>): Promise<string[]> {
+  const names = await appliedNames(db);
+  const breaking = names.find((name) => !(name in MIGRATIONS) && name.endsWith('-breaking'));
+  if (breaking === undefined) return names;
+  throw new OperatorError(
+    `The database was changed by a newer version of Codecell (migration ${breaking}), which this one cannot read: start the newer version.`,
+  );
 }
 
 async function appliedNames(db: Kysely<Database>): Promise<string[]> {

@@ -1,6 +1,7 @@
 /** The stretch of time that usage is asked for: whole hours, UTC. */
 
 import type { FieldError } from '../shared/errors.ts';
+import { parseRfc3339 } from '../shared/rfc3339.ts';
 import { HOUR_MS, hourOf } from '../store/usage-store.ts';
 
 export const GROUPINGS = ['hour', 'day', 'month'] as const;
@@ -16,7 +17,7 @@ export interface TimeRange {
 
 const DEFAULT_DAYS = 30;
 
-const TIME = /^(\d{4}-\d{2}-\d{2})(?:[Tt](\d{2}:\d{2}:\d{2})(?:\.\d+)?([Zz]|[+-]\d{2}:\d{2}))?$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
  * The range of two texts, each a date or an RFC 3339 time, floored to the hour. Without `to` it ends with the hour
@@ -46,17 +47,12 @@ export function parseRange(
   return { fromMs, toMs };
 }
 
-const NO_TIME =
-  'must be a date (2026-01-31) or an RFC 3339 time (2026-01-31T12:00:00Z; in an address, + is written %2B)';
+const NO_TIME = 'must be a date (2026-01-31) or an RFC 3339 time (2026-01-31T12:00:00Z)';
 
 /** Milliseconds since 1970; null for what is no date or time, as the 30th of February. */
 function parseTime(text: string): number | null {
-  const [, date = '', time = '00:00:00', offset = 'Z'] = TIME.exec(text) ?? [];
-  const local = Date.parse(`${date}T${time}Z`);
-  // A day or hour that does not exist would be taken for a later one that does.
-  if (Number.isNaN(local) || isoTime(local) !== `${date}T${time}Z`) return null;
-  const timeMs = Date.parse(`${date}T${time}${offset.toUpperCase()}`);
-  return Number.isNaN(timeMs) || timeMs < 0 ? null : timeMs;
+  const time = parseRfc3339(DATE.test(text) ? `${text}T00:00:00Z` : text);
+  return time === null || time.getTime() < 0 ? null : time.getTime();
 }
 
 /** RFC 3339, UTC, to the second. */

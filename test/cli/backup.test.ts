@@ -1,7 +1,9 @@
 import { copyFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import type { Run } from '../../src/runs/run.ts';
+import { openAsItIs, openDatabase } from '../../src/store/database.ts';
 import type { UsageSums } from '../../src/usage/report.ts';
 import { withFolder } from '../support/folder.ts';
 import { CodecellProcess, runCodecell } from '../support/process.ts';
@@ -65,6 +67,22 @@ describe('codecell backup', () => {
         expect(stdout).not.toContain('ck_');
         expect(await charged(url, key)).toBeGreaterThanOrEqual(answeredBefore);
       });
+    }));
+
+  it('copies a database of an older version as it is, which other commands do not touch', () =>
+    withFolder(async (folder) => {
+      const dataDir = join(folder, 'data');
+      const db = await openDatabase(dataDir);
+      await sql`delete from kysely_migration where name like '0005%'`.execute(db);
+      await db.destroy();
+      const { exit, stderr } = await runCodecell(['usage'], { environment: { CODECELL_DATA_DIR: dataDir } });
+      expect([exit, stderr]).toEqual([1, expect.stringContaining('of an older version of Codecell')]);
+      expect((await backup(dataDir, join(folder, 'backup.db'))).exit).toBe(0);
+      await copyFile(join(folder, 'backup.db'), join(folder, 'codecell.db'));
+      const copy = await openAsItIs(folder);
+      const { rows } = await sql`select name from kysely_migration where name like '0005%'`.execute(copy);
+      await copy.destroy();
+      expect(rows).toEqual([]);
     }));
 
   it('overwrites nothing, and leaves nothing half done', () =>

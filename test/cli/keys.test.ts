@@ -2,6 +2,8 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -74,15 +76,20 @@ describe('keys create', () => {
 
   it.each([
     [['--name', ''], '--name must have at least one character'],
-    [['--name', 'x', '--burst', '5'], '--burst needs requests_per_minute'],
+    [['--name', 'x', '--burst', '5'], '--burst needs --requests-per-minute'],
     [['--name', 'x', '--concurrency', '0'], '--concurrency must be a whole number, 1 to 10000'],
     [['--name', 'x', '--concurrency', 'many'], '--concurrency must be a whole number'],
     [['--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], '--expires-at must be in the future'],
-    [['--name', 'x', '--colour', 'red'], "unknown option '--colour'"],
   ])('refuses %j and says why', async (args, message) => {
     const { exit, stdout, stderr } = await keys('create', ...args);
     expect([exit, stdout]).toEqual([1, '']);
     expect(stderr).toContain(message);
+  });
+
+  it('ends with 2 for an option that it does not have', async () => {
+    const { exit, stdout, stderr } = await keys('create', '--name', 'x', '--colour', 'red');
+    expect([exit, stdout]).toEqual([2, '']);
+    expect(stderr).toBe(`error: unknown option '--colour'\n"--help" lists what there is.\n`);
   });
 });
 
@@ -211,6 +218,23 @@ describe('without a database', () => {
       const environment = { CODECELL_DATA_DIR: folder };
       const { exit, stderr } = await runCodecell(['keys', 'list'], { environment });
       expect([exit, stderr]).toEqual([1, expect.stringContaining('There is no database in')]);
-      expect((await runCodecell(['keys', 'create', '--admin'], { environment })).exit).toBe(0);
+      const created = await runCodecell(['keys', 'create', '--admin'], { environment });
+      expect([created.exit, created.stderr]).toEqual([
+        0,
+        expect.stringContaining(`There is no database in ${folder}, so one is made`),
+      ]);
     }));
+
+  it.skipIf(process.getuid?.() !== 0)('says so where this user may not look for one', () =>
+    withFolder(async (folder) => {
+      const environment = { CODECELL_DATA_DIR: join(folder, 'closed') };
+      await mkdir(join(folder, 'closed'), { mode: 0o700 });
+      await chmod(folder, 0o755);
+      const { exit, stderr } = await runCodecell(['keys', 'list'], { environment, userId: 61_234 });
+      expect([exit, stderr]).toEqual([
+        1,
+        `codecell: This user may not read the data folder ${join(folder, 'closed')} (EACCES): run this as the user that the service runs as.\n`,
+      ]);
+    }),
+  );
 });

@@ -134,7 +134,7 @@ period                          runs not ok refused      CPU
       );
     }));
 
-  it('ends with 1 for what it cannot do, and makes no database', () =>
+  it('ends with 1 for what it cannot do, with 2 for wrong options, and makes no database', () =>
     withFolder(async (folder) => {
       const none = await usage(folder, []);
       expect([none.exit, none.stdout]).toEqual([1, '']);
@@ -142,6 +142,6 @@ period                          runs not ok refused      CPU
       const range = await usage(folder, ['--from', '2026-02-01', '--to', '2026-01-01']);
       expect([range.exit, range.stderr]).toEqual([1, expect.stringContaining('--from must be before')]);
       expect((await usage(folder, ['--group-by', 'week'])).stderr).toContain('hour, day, month');
-      expect((await usage(folder, ['--json', '--csv'])).exit).toBe(1);
+      expect((await usage(folder, ['--json', '--csv'])).exit).toBe(2);
     }));
 });

@@ -84,7 +84,7 @@ describe('codecell keys create --admin', () => {
 
   it('does not guess what kind of key is meant', async () => {
     const { exit, stderr } = await runCodecell(['keys', 'create']);
-    expect(exit).toBe(1);
+    expect(exit).toBe(2);
     expect(stderr).toContain('--name <name>, or --admin');
   });
 });
@@ -113,6 +113,21 @@ describe('a start that cannot be', () => {
       expect([exit, stdout]).toEqual([1, '']);
       expect(stderr).toContain(`Cannot listen on 127.0.0.1, port ${port}`);
       expect(stderr).not.toContain('    at ');
+    }));
+
+  it('ends with 1 where another service works on the data folder, until that has gone, however it went', () =>
+    withFolder(async (folder) => {
+      const environment = { CODECELL_DATA_DIR: folder, CODECELL_PORT: '0', CODECELL_LOG_LEVEL: 'silent' };
+      const first = new CodecellProcess(['serve'], { environment });
+      await first.url();
+      const { exit, stdout, stderr } = await runCodecell(['serve'], { environment });
+      expect([exit, stdout]).toEqual([1, '']);
+      expect(stderr).toBe(
+        `codecell: Another codecell serve works on the data folder ${folder}: stop it first, or name another folder in CODECELL_DATA_DIR.\n`,
+      );
+      first.child.kill('SIGKILL');
+      await first.ended();
+      await served(folder, async (codecell) => expect(codecell.stdout).toContain('listens on'));
     }));
 
   it('ends with 1 and names the data folder that cannot be used', () =>
@@ -153,9 +168,9 @@ describe('codecell', () => {
       expect(stdout).toContain(`  ${command}`);
   });
 
-  it('ends with 1 for a command that it does not know, naming the nearest', async () => {
+  it('ends with 2 for a command that it does not know, naming the nearest', async () => {
     const { exit, stderr } = await runCodecell(['server']);
-    expect(exit).toBe(1);
+    expect(exit).toBe(2);
     expect(stderr).toContain('Did you mean serve?');
   });
 });
