@@ -11,18 +11,20 @@ import { JobWatch } from './runs/jobs/job-watch.ts';
 import { Jobs } from './runs/jobs/jobs.ts';
 import type { Sandbox } from './sandbox/execution.ts';
 import type { Clock } from './shared/clock.ts';
+import { every } from './shared/every.ts';
 import type { Logger } from './shared/logger.ts';
 import { StoredJobs } from './store/job-reader.ts';
 import { JobStore } from './store/job-store.ts';
 import type { KeyStore } from './store/key-store.ts';
 import type { Database } from './store/schema.ts';
-import type { UsageStore } from './store/usage-store.ts';
+import { HOUR_MS, type UsageStore } from './store/usage-store.ts';
 import type { UsageRecorder } from './usage/recorder.ts';
 
 /** How long a job of a process that died waits to be taken over, in milliseconds. Leases are renewed every second. */
 const LEASE_MS = 5000;
 
-const HOUR_MS = 3_600_000;
+/** Time between two looks for jobs that others have ended and results that are kept no longer, in milliseconds. */
+const LOOK_MS = 1000;
 
 export interface JobsOptions {
   config: Pick<Config, 'jobRetentionHours' | 'jobsMax' | 'resultsMbMax'>;
@@ -80,23 +82,33 @@ export async function composeJobs(options: JobsOptions): Promise<ComposedJobs> {
     usage,
     clock,
     logger,
-    onTick: async () => {
-      // Another process may have ended one, as `codecell jobs cancel` does.
-      for (const id of await reader.endedAmong(watch.ids)) watch.notify(id);
-      await queue.purge();
-    },
   });
+  // Apart from the runner's own ticks, which renew leases: to delete gigabytes takes longer than those last.
+  const lookAfter = async (): Promise<void> => {
+    // Another process may have ended one, as `codecell jobs cancel` does.
+    for (const id of await reader.endedAmong(watch.ids)) watch.notify(id);
+    await queue.purge();
+  };
+  let stopLooking = async (): Promise<void> => undefined;
   await queue.clear();
   const jobs = new Jobs({ queue, reader, runner, watch, clock });
   return {
     jobs,
-    start: () => runner.start(),
+    start: () => {
+      runner.start();
+      stopLooking = every(LOOK_MS, lookAfter, (error) =>
+        logger.error({ err: error }, 'old jobs could not be looked after'),
+      );
+    },
     cancelAll: (keyId) => {
       jobs
         .cancelAll(keyId)
         .catch((error: unknown) => logger.error({ err: error }, 'jobs of a revoked key were not cancelled'));
     },
     endWaits: () => watch.close(),
-    stop: () => runner.stop(),
+    stop: async () => {
+      await runner.stop();
+      await stopLooking();
+    },
   };
 }

@@ -5,7 +5,7 @@ const WIDE =
   /\p{Emoji_Presentation}|[ᄀ-ᅟ⺀-〾ぁ-㏿㐀-䶿一-鿿ꀀ-꓆가-힣豈-﫿︰-﹏＀-｠￠-￦]|[\u{20000}-\u{3fffd}]/u;
 
 /** What moves the cursor, changes colours, hides or turns text around. */
-const INVISIBLE = /[\p{Control}\p{Format}\p{Surrogate}\p{Line_Separator}\p{Paragraph_Separator}]/gu;
+export const INVISIBLE = /[\p{Control}\p{Format}\p{Surrogate}\p{Line_Separator}\p{Paragraph_Separator}]/gu;
 
 /**
  * A text in exactly `width` columns: filled up with spaces, or cut with an ellipsis. Names are of somebody's choice, so

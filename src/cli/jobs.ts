@@ -8,7 +8,7 @@ import { runJson } from '../runs/run-json.ts';
 import { OperatorError } from '../shared/errors.ts';
 import { openExistingDatabase } from '../store/database.ts';
 import type { JobRecord } from '../store/job-queue.ts';
-import { fitted } from './columns.ts';
+import { fitted, INVISIBLE } from './columns.ts';
 import { type Jobs, jobsIn } from './jobs-in.ts';
 import { showWaiting } from './spinner.ts';
 
@@ -71,8 +71,11 @@ export async function cancelJob(
   options: JobOptions,
 ): Promise<void> {
   await withJobs(environment, async (jobs) => {
-    if ((await jobs.queue.cancel(id, undefined)) === 'missing') throw noSuchJob(id);
-    await printJob(jobs, await ended(jobs, id), options);
+    // Again and again, since whoever runs it may be gone before it is stopped.
+    const cancel = async (): Promise<void> => {
+      if ((await jobs.queue.cancel(id, undefined)) === 'missing') throw noSuchJob(id);
+    };
+    await printJob(jobs, await ended(jobs, id, cancel), options);
     // The program of a job that never ran.
     await jobs.queue.purge();
   });
@@ -91,10 +94,15 @@ async function withJobs<Result>(
   }
 }
 
-async function ended(jobs: Jobs, id: string): Promise<JobRecord> {
+async function ended(
+  jobs: Jobs,
+  id: string,
+  beforeEachLook: () => Promise<void> = async () => undefined,
+): Promise<JobRecord> {
   const waiting = showWaiting();
   try {
     for (;;) {
+      await beforeEachLook();
       const job = await existing(jobs, id);
       if (job.finishedAtMs !== null) return job;
       waiting.update(job.status);
@@ -134,7 +142,9 @@ function described(run: Run, keyId: string): string {
   if (usage.wall_ms !== null) {
     lines.push(`waited ${usage.queue_ms} ms, ran ${usage.wall_ms} ms, used ${usage.cpu_ms} ms of CPU`);
   }
-  if (error !== null) lines.push(`${error.type}: ${error.message}`);
+  if (error !== null) lines.push(visible(`${error.type}: ${error.message}`));
+  if (error?.hint) lines.push(`hint: ${error.hint}`);
+  if (run.value !== null) lines.push(`--- value\n${visible(run.value.text)}`);
   if (run.images.length > 0) lines.push(`${run.images.length} images: --json has them`);
   const streams = (['stdout', 'stderr'] as const).filter((name) => run[name] !== '');
   return `${[...lines, ...streams.map((name) => `--- ${name}\n${visible(run[name])}`)].join('\n')}\n`;
@@ -145,9 +155,7 @@ function visible(text: string): string {
   return text
     .replace(/\n$/, '')
     .split('\n')
-    .map((line) =>
-      line.replace(/[\p{Control}\p{Format}]/gu, (character) => (character === '\t' ? '\t' : '?')),
-    )
+    .map((line) => line.replace(INVISIBLE, (character) => (character === '\t' ? '\t' : '?')))
     .join('\n');
 }
 

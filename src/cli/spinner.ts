@@ -13,13 +13,20 @@ export function showWaiting(stream: NodeJS.WriteStream = process.stderr): Waitin
   if (stream.isTTY !== true) return { update: () => undefined, end: () => undefined };
   const startMs = performance.now();
   let turn = 0;
+  const end = (): void => {
+    if (turn > 0) stream.write('\r\u001b[K');
+    process.off('SIGINT', interrupted);
+  };
+  const interrupted = (): void => {
+    end();
+    process.exit(130);
+  };
+  process.on('SIGINT', interrupted);
   return {
     update: (text) => {
       const seconds = Math.floor((performance.now() - startMs) / 1000);
       stream.write(`\r\u001b[K${FRAMES[turn++ % FRAMES.length]} ${text} ${seconds} s`);
     },
-    end: () => {
-      if (turn > 0) stream.write('\r\u001b[K');
-    },
+    end,
   };
 }

@@ -46,9 +46,10 @@ export class RequestLimits {
     this.#admitWithoutWork(key);
     const { concurrency } = key.limits;
     if (concurrency !== undefined && this.#work.count(key.id) >= concurrency) {
+      this.#work.refused(key.id, this.#clock.monotonicMs());
       throw concurrencyLimited(concurrency);
     }
-    return this.#work.begin(key.id);
+    return this.#work.begin(key.id, 'request');
   }
 
   /**

@@ -73,7 +73,11 @@ export class JobEndings {
       .execute();
     await addToTotals(transaction, { jobs: 0, bytes: resultBytes - bytesOf(row) });
     if (end.charge !== null) await this.#options.usage.addWithin(transaction, [end.charge], []);
-    const { removed } = await makeRoom(transaction, { jobs: 0, bytes: 0 }, this.#options.bounds);
+    const { removed } = await makeRoom(
+      transaction,
+      { jobs: 0, bytes: 0 },
+      { bounds: this.#options.bounds, keyId: row.key_id },
+    );
     return { id: row.id, charge: end.charge, removed };
   }
 }

@@ -20,6 +20,8 @@ export const PIECE_BYTES = 2 ** 20;
 /** A content whose last piece, which is often the only one, is still to be stored. */
 export interface PreparedContent {
   bytes: number;
+  /** Bytes that `store` writes. */
+  lastBytes: number;
   store: (transaction: Transaction<Database>) => Promise<boolean>;
 }
 
@@ -55,6 +57,7 @@ export class JobPieces {
     }
     return {
       bytes,
+      lastBytes: last.length,
       store: async (transaction) => {
         await store(transaction, last);
         return (await countOf(transaction, jobId, attempt)) === parts + 1;
@@ -109,19 +112,23 @@ export class JobPieces {
   }
 }
 
-/** The same bytes in pieces of PIECE_BYTES or a little more, but for the last. */
+/** The same bytes in pieces of PIECE_BYTES, but for the last. */
 function* joined(content: Iterable<Buffer>): Generator<Buffer> {
   let collected: Buffer[] = [];
-  let bytes = 0;
-  for (const piece of content) {
-    collected.push(piece);
-    bytes += piece.length;
-    if (bytes < PIECE_BYTES) continue;
-    yield Buffer.concat(collected);
-    collected = [];
-    bytes = 0;
+  let missing = PIECE_BYTES;
+  for (const part of content) {
+    for (let start = 0; start < part.length; ) {
+      const taken = part.subarray(start, start + missing);
+      collected.push(taken);
+      start += taken.length;
+      missing -= taken.length;
+      if (missing > 0) continue;
+      yield collected.length === 1 ? taken : Buffer.concat(collected);
+      collected = [];
+      missing = PIECE_BYTES;
+    }
   }
-  if (bytes > 0) yield Buffer.concat(collected);
+  if (collected.length > 0) yield Buffer.concat(collected);
 }
 
 async function countOf(transaction: Transaction<Database>, jobId: string, attempt: number): Promise<number> {

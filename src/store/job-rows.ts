@@ -103,15 +103,30 @@ export async function addToTotals(transaction: Transaction<Database>, more: JobT
     .execute();
 }
 
+/** Writes down how many jobs are kept and how large they are, whatever was written down before. */
+export async function countAnew(transaction: Transaction<Database>): Promise<void> {
+  const programs = sql<number>`code_bytes + stdin_bytes + inputs_bytes`;
+  const size = sql<number>`case when finished_at is null then ${programs} else result_bytes end`;
+  const { jobs, bytes } = await transaction
+    .selectFrom('jobs')
+    .select(({ fn }) => [fn.countAll<number>().as('jobs'), fn.sum<number | null>(size).as('bytes')])
+    .executeTakeFirstOrThrow();
+  await transaction
+    .updateTable('job_totals')
+    .set({ jobs, bytes: bytes ?? 0 })
+    .execute();
+}
+
 /**
- * Removes the jobs that ended first until all that are left, `room` added, are within bounds. Their results are removed
- * later (job-pieces.ts).
+ * Removes ended jobs until all that are left, `room` added, are within bounds: at first those of the key that needs the
+ * room, the oldest first, so that filling the store hurts who fills it; then those that ended first. Their results are
+ * removed later (job-pieces.ts).
  * @returns the ids, and whether it was enough: what has not ended stays.
  */
 export async function makeRoom(
   transaction: Transaction<Database>,
   room: JobTotals,
-  bounds: JobTotals,
+  { bounds, keyId }: { bounds: JobTotals; keyId: string },
 ): Promise<{ removed: string[]; fits: boolean }> {
   const totals = await readTotals(transaction);
   const removed: string[] = [];
@@ -119,14 +134,15 @@ export async function makeRoom(
   const fits = () =>
     totals.jobs + room.jobs - gone.jobs <= bounds.jobs &&
     totals.bytes + room.bytes - gone.bytes <= bounds.bytes;
+  const ended = transaction
+    .selectFrom('jobs')
+    .where('finished_at', 'is not', null)
+    .select(['id', 'result_bytes'])
+    .limit(1);
   while (!fits()) {
-    const oldest = await transaction
-      .selectFrom('jobs')
-      .where('finished_at', 'is not', null)
-      .orderBy('finished_at')
-      .orderBy('id')
-      .select(['id', 'result_bytes'])
-      .executeTakeFirst();
+    const oldest =
+      (await ended.where('key_id', '=', keyId).orderBy('id').executeTakeFirst()) ??
+      (await ended.orderBy('finished_at').orderBy('id').executeTakeFirst());
     if (oldest === undefined) break;
     await transaction.deleteFrom('jobs').where('id', '=', oldest.id).execute();
     removed.push(oldest.id);

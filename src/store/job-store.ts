@@ -12,6 +12,7 @@
 
 import type { Kysely, Transaction } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
+import { turnOfOthers } from '../shared/turn.ts';
 import { DurableTransactions } from './durable-transactions.ts';
 import { type Ending, type JobEndingOptions, JobEndings } from './job-endings.ts';
 import { JobPieces, PROGRAM } from './job-pieces.ts';
@@ -30,6 +31,7 @@ import {
 import {
   addToTotals,
   bytesOf,
+  countAnew,
   held,
   type JobRow,
   makeRoom,
@@ -76,14 +78,19 @@ export class JobStore implements JobQueue {
     queuedMax: number | null,
     alongside: (transaction: Transaction<Database>) => Promise<void> = async () => undefined,
   ): Promise<Enqueued> {
+    const isFull = async (db: Kysely<Database>): Promise<boolean> =>
+      queuedMax !== null && (await queuedCount(db, job.keyId, queuedMax)) >= queuedMax;
+    // Before a large program is written, and again in the transaction, where it counts.
+    if (await isFull(this.#db)) return 'key full';
     const { code, stdin, inputsJson } = job.program;
     const program = await this.#pieces.prepare(job.id, PROGRAM, [code, stdin, inputsJson]);
     const answer = await this.#durable.run<Enqueued | string[]>(async (transaction) => {
-      if (queuedMax !== null && (await queuedCount(transaction, job.keyId, queuedMax)) >= queuedMax) {
-        return 'key full';
-      }
+      if (await isFull(transaction)) return 'key full';
       const room = { jobs: 1, bytes: program.bytes };
-      const { removed, fits } = await makeRoom(transaction, room, this.#options.bounds);
+      const { removed, fits } = await makeRoom(transaction, room, {
+        bounds: this.#options.bounds,
+        keyId: job.keyId,
+      });
       if (!fits) return 'full';
       await transaction
         .insertInto('jobs')
@@ -112,7 +119,7 @@ export class JobStore implements JobQueue {
       await addToTotals(transaction, room);
       await alongside(transaction);
       return removed;
-    });
+    }, program.lastBytes);
     if (answer === 'key full' || answer === 'full') this.#rubbish.push(job.id);
     if (typeof answer === 'string') return answer;
     this.#rubbish.push(...answer);
@@ -174,7 +181,7 @@ export class JobStore implements JobQueue {
       return row !== undefined && (await result.store(transaction))
         ? this.#endings.end(transaction, row, { token: claim.token, resultBytes: result.bytes, end })
         : null;
-    });
+    }, result.lastBytes);
     this.#rubbish.push(claim.id);
     if (ending !== null) this.#ended(ending);
     return ending !== null;
@@ -205,15 +212,16 @@ export class JobStore implements JobQueue {
   }
 
   async cancel(id: string, keyId: string | undefined): Promise<Cancelled> {
-    const { clock } = this.#options;
+    const { clock, worker } = this.#options;
     const answer = await this.#durable.run<Cancelled | Ending>(async (transaction) => {
       let query = transaction.selectFrom('jobs').where('id', '=', id).selectAll();
       if (keyId !== undefined) query = query.where('key_id', '=', keyId);
       const row = await query.executeTakeFirst();
       if (row === undefined) return 'missing';
       if (row.finished_at !== null) return 'ended';
-      // A job whose lease has run out has nobody who would stop it.
-      if (row.status === 'queued' || (row.lease_until ?? 0) <= clock.now()) {
+      // A job of another process whose lease has run out has nobody who would stop it.
+      const abandoned = row.worker !== worker && (row.lease_until ?? 0) <= clock.now();
+      if (row.status === 'queued' || abandoned) {
         return this.#endings.endWithoutRun(transaction, row, 'cancelled');
       }
       await transaction.updateTable('jobs').set({ cancel_requested: 1 }).where('id', '=', id).execute();
@@ -229,25 +237,31 @@ export class JobStore implements JobQueue {
     const old = this.#db
       .selectFrom('jobs')
       .where('finished_at', '<=', clock.now() - bounds.retentionMs)
-      .select(['id', 'result_bytes'])
+      .select('id')
       .limit(REMOVED_AT_ONCE);
-    for (let rows = await old.execute(); rows.length > 0; rows = await old.execute()) {
-      const ids = rows.map(({ id }) => id);
-      const bytes = rows.reduce((sum, row) => sum + row.result_bytes, 0);
-      await quickTransaction(this.#db, async (transaction) => {
-        await transaction.deleteFrom('jobs').where('id', 'in', ids).execute();
-        await addToTotals(transaction, { jobs: -ids.length, bytes: -bytes });
+    for (let removed = REMOVED_AT_ONCE; removed === REMOVED_AT_ONCE; ) {
+      removed = await quickTransaction(this.#db, async (transaction) => {
+        const rows = await transaction
+          .deleteFrom('jobs')
+          .where('id', 'in', old)
+          .returning(['id', 'result_bytes'])
+          .execute();
+        const bytes = rows.reduce((sum, row) => sum + row.result_bytes, 0);
+        await addToTotals(transaction, { jobs: -rows.length, bytes: -bytes });
+        this.#rubbish.push(...rows.map(({ id }) => id));
+        return rows.length;
       });
-      this.#rubbish.push(...ids);
+      await turnOfOthers();
     }
     const rubbish = this.#rubbish;
     this.#rubbish = [];
     for (const id of new Set(rubbish)) await this.#pieces.clear(id);
   }
 
-  /** Removes what an earlier process has left behind; before anything is claimed. */
+  /** Removes what an earlier process has left behind, and counts what is there; before anything is claimed. */
   async clear(): Promise<void> {
     await this.#pieces.clear();
+    await quickTransaction(this.#db, countAnew);
   }
 
   /** Counts the losses of these jobs, then queues each again or, where it is to go on no longer, ends it. */

@@ -40,6 +40,27 @@ describe('jobs', () => {
     for (const { status } of runs) expect(status).toBe('succeeded');
   });
 
+  it('let a request of their own key in that was refused because of them and comes back', async () => {
+    service = await startTestService({ settings: { CONCURRENCY: '2' } });
+    const { key, jobs } = await withKey({ concurrency: 1 });
+    const ids = await Promise.all(
+      Array.from({ length: 12 }, () => jobs.submit('import time; time.sleep(0.7)')),
+    );
+    await until(async () => (await jobs.list('?status=running')).data.length > 0);
+    const refusedAt = new Date().toISOString();
+    let answer = await service.post({ code: '1' }, { key });
+    expect(answer.status).toBe(429);
+    while (answer.status === 429) {
+      await new Promise((resolve) => setTimeout(resolve, 1000 * Number(answer.headers.get('retry-after'))));
+      answer = await service.post({ code: '1' }, { key });
+    }
+    const run = JSON.parse(answer.text) as Run;
+    const runs = await Promise.all(ids.map((id) => jobs.ended(id)));
+    const meanwhile = runs.filter(({ started_at }) => (started_at ?? '') > refusedAt);
+    expect(startedBefore(meanwhile, run)).toBeLessThanOrEqual(1);
+    expect(meanwhile.length).toBeGreaterThan(5);
+  });
+
   it('of one key run in the order they were sent', async () => {
     service = await startTestService({ settings: { CONCURRENCY: '1' } });
     const { jobs } = await withKey();

@@ -11,6 +11,7 @@ import { limitRange } from '../../runs/limits.ts';
 import { RUN_STATUSES, type Run, type RunStatus } from '../../runs/run.ts';
 import { runJson } from '../../runs/run-json.ts';
 import { ServiceError } from '../../shared/errors.ts';
+import { turnOfOthers } from '../../shared/turn.ts';
 import type { JobRecord } from '../../store/job-queue.ts';
 import type { App } from '../app.ts';
 import { PAGE_LIMIT_DEFAULT, PAGE_PARAMETERS, page, readCursor } from '../cursor.ts';
@@ -190,7 +191,11 @@ async function sendRun(reply: FastifyReply, jobs: Jobs, job: JobRecord): Promise
 
 async function* partsFrom(start: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield start;
-  yield* rest;
+  for await (const part of rest) {
+    yield part;
+    // The database answers without waiting, and so may the socket: others get their turn here.
+    await turnOfOthers();
+  }
 }
 
 const SHUTTING_DOWN = 'The service is shutting down. Nothing was accepted: send the request again.';

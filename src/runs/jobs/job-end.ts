@@ -12,10 +12,11 @@ export type JobSummary = Omit<Run, 'stdout' | 'stderr' | 'value' | 'images' | 'e
 
 /** The end of a job whose program has ended. */
 export function jobEnd(run: Run, charge: RunCharge | null): JobEnd {
+  if (run.finished_at === null) throw new Error('A Run that has not ended is the end of no job.');
   return {
     status: run.status,
     startedAtMs: run.started_at === null ? null : Date.parse(run.started_at),
-    finishedAtMs: run.finished_at === null ? 0 : Date.parse(run.finished_at),
+    finishedAtMs: Date.parse(run.finished_at),
     summary: JSON.stringify(summaryOf(run)),
     result: () => utf8Parts(runJsonParts(run)),
     charge,

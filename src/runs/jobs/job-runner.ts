@@ -49,8 +49,6 @@ export interface JobRunnerOptions {
   usage: CpuUsage & { readonly writable: boolean };
   clock: Clock;
   logger: Logger;
-  /** Called with every tick. */
-  onTick: () => Promise<void>;
   tickMs?: number;
 }
 
@@ -167,18 +165,25 @@ export class JobRunner {
     const stop = new AbortController();
     const ended = this.#run(job, slot, stop)
       .catch((error: unknown) => logger.error({ err: error, run_id: job.id }, 'a job failed'))
-      .finally(() => this.#running.delete(job.id));
+      .finally(() => {
+        // Given back, it may have been claimed again by now.
+        if (this.#running.get(job.id)?.stop === stop) this.#running.delete(job.id);
+      });
     this.#running.set(job.id, { job, stop, ended });
   }
 
   async #run(job: ClaimedJob, slot: Slot, stop: AbortController): Promise<void> {
     const { queue, work, logger } = this.#options;
-    const its = work.begin(job.keyId);
+    const its = work.begin(job.keyId, 'job');
     let outcome: JobEnd | Lost;
     let used: { onStored: () => void } | undefined;
     try {
       outcome = await this.#execute(job, stop, its);
       if ('charge' in outcome && outcome.charge !== null) used = this.#turns.ended(outcome.charge);
+    } catch (error) {
+      // Its program could not be read, or its end not be made: like a lost run, it is tried again.
+      logger.error({ err: error, run_id: job.id }, 'a job could not be run');
+      outcome = { losses: 1 };
     } finally {
       slot.release();
       its.end();
@@ -199,7 +204,7 @@ export class JobRunner {
   }
 
   async #execute(job: ClaimedJob, stop: AbortController, its: Work): Promise<JobEnd | Lost> {
-    const { queue, sandbox, clock, keys, logger } = this.#options;
+    const { queue, sandbox, clock, keys } = this.#options;
     // A job whose key was revoked while it waited; that of CODECELL_ADMIN_KEY is in no table.
     const [key] = await keys.findAll([job.keyId]);
     if (key !== undefined && key.revokedAt !== null) stop.abort('cancelled' satisfies StopReason);
@@ -223,13 +228,11 @@ export class JobRunner {
         },
       });
     } catch (error) {
+      if (!(error instanceof SandboxFaultError) && !stop.signal.aborted && !its.signal.aborted) throw error;
+      if (stop.signal.reason === 'lost too often') return { losses: starts };
       if (stop.signal.aborted || its.signal.aborted) {
         const programBytes = code.length + stdin.length + inputsJson.length;
         return endWithoutRun({ ...job, programBytes }, 'cancelled', clock.now());
-      }
-      if (!(error instanceof SandboxFaultError)) {
-        logger.error({ err: error, run_id: job.id }, 'a job could not be run');
-        return { losses: 1 };
       }
       return { losses: starts };
     }
@@ -241,7 +244,7 @@ export class JobRunner {
   }
 
   async #tick(): Promise<void> {
-    const { queue, logger, onTick } = this.#options;
+    const { queue, logger } = this.#options;
     if (this.#running.size > 0) {
       const before = [...this.#running];
       const held = await queue.renew();
@@ -254,7 +257,6 @@ export class JobRunner {
     }
     const takenOver = await queue.takeOver();
     if (takenOver > 0) logger.warn({ jobs: takenOver }, 'jobs of a service that ended were taken over');
-    await onTick();
     await this.#turns.refresh();
     if (!this.#stopping) this.wake();
   }

@@ -1,11 +1,12 @@
 /**
  * Whose job is next. Keys are gone round by their ids; of a key, the oldest job is next. A key is passed over, and its
- * jobs wait, while it has as many executions as it may (`concurrency`) or has used its processor time of today
- * (`cpu_seconds_per_day`): nobody waits for them.
+ * jobs wait, while it has as many executions as it may (`concurrency`), or a request of its own was refused because of
+ * its jobs and may come back, or it has used its processor time of today (`cpu_seconds_per_day`): nobody waits for them.
  */
 
 import { cpuLeftMs } from '../../limits/cpu-quota.ts';
 import type { KeyWork } from '../../limits/key-work.ts';
+import type { Clock } from '../../shared/clock.ts';
 import type { ClaimedJob, JobQueue, JobReader } from '../../store/job-queue.ts';
 import type { KeyStore } from '../../store/key-store.ts';
 import type { RunCharge } from '../../store/usage-store.ts';
@@ -17,6 +18,7 @@ export interface JobTurnsOptions {
   work: KeyWork;
   keys: Pick<KeyStore, 'findAll'>;
   usage: CpuUsage;
+  clock: Clock;
 }
 
 export class JobTurns {
@@ -39,8 +41,9 @@ export class JobTurns {
 
   /** Claims the next job; null when there is none whose key may run one. */
   async claim(): Promise<ClaimedJob | null> {
-    const { queue, reader } = this.#options;
-    const except = new Set([...(await this.#busy()), ...this.#spent]);
+    const { queue, reader, work, clock } = this.#options;
+    const awaited = work.awaitedKeyIds(clock.monotonicMs());
+    const except = new Set([...(await this.#busy()), ...awaited, ...this.#spent]);
     for (;;) {
       const turn = { afterKeyId: this.#afterKeyId, except: [...except] };
       const keyId = await reader.nextKeyId(turn);

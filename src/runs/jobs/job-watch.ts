@@ -1,7 +1,7 @@
 /** Who waits for the end of which job, in this process. */
 export class JobWatch {
   readonly #waiting = new Map<string, Set<() => void>>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   /** Jobs that somebody waits for. */
   get ids(): string[] {
@@ -14,9 +14,17 @@ export class JobWatch {
    */
   async ended(
     id: string,
-    options: { timeoutMs: number; signal: AbortSignal; begin: () => Promise<boolean> },
+    options: {
+      timeoutMs: number;
+      signal: AbortSignal;
+      begin: () => Promise<boolean>;
+      outlastsShutdown?: boolean;
+    },
   ): Promise<void> {
-    const { timeoutMs, signal, begin } = options;
+    const { timeoutMs, begin, outlastsShutdown = false } = options;
+    const signal = outlastsShutdown
+      ? options.signal
+      : AbortSignal.any([options.signal, this.#closing.signal]);
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(id) ?? new Set();
     this.#waiting.set(id, waiting);
@@ -25,7 +33,7 @@ export class JobWatch {
     const onAbort = (): void => resolve();
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      if (!signal.aborted && (await begin()) && !this.#closed) await promise;
+      if (!signal.aborted && (await begin())) await promise;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
@@ -39,9 +47,8 @@ export class JobWatch {
     for (const resolve of this.#waiting.get(id) ?? []) resolve();
   }
 
-  /** Ends every wait, also those to come. */
+  /** Ends every wait that is not to outlast a shutdown, also those to come. */
   close(): void {
-    this.#closed = true;
-    for (const id of this.ids) this.notify(id);
+    this.#closing.abort();
   }
 }

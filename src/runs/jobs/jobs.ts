@@ -124,6 +124,8 @@ export class Jobs {
     await this.#watch.ended(id, {
       timeoutMs: CANCEL_MS_MAX,
       signal,
+      // The service ends no sooner than its programs.
+      outlastsShutdown: true,
       begin: async () => (await this.#reader.endedAmong([id])).length === 0,
     });
     return existing(await this.#reader.find(id, key.id));
