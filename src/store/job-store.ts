@@ -258,10 +258,16 @@ export class JobStore implements JobQueue {
     for (const id of new Set(rubbish)) await this.#pieces.clear(id);
   }
 
-  /** Removes what an earlier process has left behind, and counts what is there; before anything is claimed. */
+  /**
+   * Removes what an earlier process has left behind, counts what is there, and ends the leases of jobs that it ran: to
+   * be called before anything is claimed, by the one service that has the data folder.
+   */
   async clear(): Promise<void> {
     await this.#pieces.clear();
-    await quickTransaction(this.#db, countAnew);
+    await quickTransaction(this.#db, async (transaction) => {
+      await countAnew(transaction);
+      await transaction.updateTable('jobs').set({ lease_until: 0 }).where('status', '=', RUNNING).execute();
+    });
   }
 
   /** Counts the losses of these jobs, then queues each again or, where it is to go on no longer, ends it. */

@@ -58,6 +58,19 @@ describe('codecell jobs', () => {
     expect(JSON.parse((await jobs('show', id, '--json')).stdout)).toEqual(run);
   });
 
+  it('shows nothing of an error, a value or a hint that moves the cursor', async () => {
+    const failed = await api.submit(
+      'class E(Exception): pass\nE.__name__ = "\\x1b[31mRED"\nraise E("\\x1b[2J\\x1b]0;title\\x07\u2028")',
+    );
+    await api.ended(failed);
+    const { stdout } = await jobs('show', failed);
+    expect(stdout).toContain('?[31mRED: ?[2J?]0;title??');
+    const valued = await api.submit('class V:\n  def __repr__(self): return "\\x1b[2J"\nV()');
+    await api.ended(valued);
+    expect((await jobs('show', valued)).stdout).toContain('--- value\n?[2J\n');
+    expect(stdout).not.toContain('\u001b');
+  });
+
   it('waits for the end, without a spinner where there is no terminal', async () => {
     const good = await api.submit('import time; time.sleep(1); print("done")');
     expect(await jobs('wait', good)).toMatchObject({ exit: 0, stderr: '' });

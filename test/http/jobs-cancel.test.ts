@@ -41,6 +41,16 @@ describe('200', () => {
     expect(await jobs.show(queued)).toEqual(run);
   });
 
+  it('is answered once the process is gone, also while the service shuts down', async () => {
+    const other = await startTestService({ settings: { CONCURRENCY: '1' } });
+    const its = new JobsApi(other.url, other.adminKey);
+    const id = await its.submit(ENDLESS);
+    await its.running(id);
+    const stopped = other.stop();
+    expect((await its.cancel(id)).status).toBe('cancelled');
+    await stopped;
+  });
+
   it('leaves a job that has ended as it is, however often it is cancelled', async () => {
     const id = await jobs.submit('print(1)');
     const run = await jobs.ended(id);

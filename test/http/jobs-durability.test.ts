@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
 import { ENDLESS } from '../support/jobs-api.ts';
+import { runCodecell } from '../support/process.ts';
 import { processTree } from '../support/processes.ts';
 import { ServedFolder } from '../support/serve.ts';
 import { until } from '../support/until.ts';
@@ -63,6 +64,32 @@ describe('a service that is killed', { timeout: 120_000 }, () => {
     await db.destroy();
     await served.restart();
     expect((await served.jobs.ended(id)).status).toBe('cancelled');
+  });
+});
+
+describe('a job whose program cannot be read', () => {
+  it('is lost after three attempts, and does not stay running', async () => {
+    served = await ServedFolder.start({ CONCURRENCY: '1' });
+    const first = await served.jobs.submit(ENDLESS);
+    await served.jobs.running(first);
+    const second = await served.jobs.submit('1');
+    const db = await openDatabase(served.dataDir);
+    await db.updateTable('job_pieces').set({ part: 99 }).where('job_id', '=', second).execute();
+    await db.destroy();
+    await served.jobs.cancel(first);
+    expect((await served.jobs.ended(second)).status).toBe('lost');
+    expect((await served.jobs.ended(await served.jobs.submit('2'))).status).toBe('succeeded');
+  });
+});
+
+describe('codecell jobs cancel', () => {
+  it('ends a job whose service was killed, once its lease has run out', { timeout: 60_000 }, async () => {
+    served = await ServedFolder.start({ CONCURRENCY: '1' });
+    const id = await served.jobs.submit(ENDLESS);
+    await served.jobs.running(id);
+    await served.kill();
+    const { exit, stdout } = await runCodecell(['jobs', 'cancel', id], { environment: served.environment });
+    expect([exit, stdout]).toEqual([0, expect.stringContaining('cancelled')]);
   });
 });
 

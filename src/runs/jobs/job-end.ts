@@ -99,7 +99,7 @@ function summaryOf(run: Run): JobSummary {
 
 const CANCELLED: RunError = {
   type: 'Cancelled',
-  message: 'The job was cancelled before it ran.',
+  message: 'The job was cancelled while it waited.',
   line: null,
   traceback: null,
   hint: null,

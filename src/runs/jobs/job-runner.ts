@@ -86,7 +86,11 @@ export class JobRunner {
     work.onEnded = () => {
       if (this.#turns.passedOver) this.wake();
     };
-    this.#loop = this.#serve();
+    this.#loop = this.#takeOver()
+      .catch((error: unknown) =>
+        logger.error({ err: error }, 'jobs of the service before were not taken over'),
+      )
+      .then(() => this.#serve());
     this.#stopTicking = every(
       tickMs,
       () => this.#tick(),
@@ -244,7 +248,7 @@ export class JobRunner {
   }
 
   async #tick(): Promise<void> {
-    const { queue, logger } = this.#options;
+    const { queue } = this.#options;
     if (this.#running.size > 0) {
       const before = [...this.#running];
       const held = await queue.renew();
@@ -255,10 +259,15 @@ export class JobRunner {
         else if (lease.cancelRequested) stop.abort('cancelled' satisfies StopReason);
       }
     }
-    const takenOver = await queue.takeOver();
-    if (takenOver > 0) logger.warn({ jobs: takenOver }, 'jobs of a service that ended were taken over');
+    await this.#takeOver();
     await this.#turns.refresh();
     if (!this.#stopping) this.wake();
+  }
+
+  async #takeOver(): Promise<void> {
+    const { queue, logger } = this.#options;
+    const jobs = await queue.takeOver();
+    if (jobs > 0) logger.warn({ jobs }, 'jobs of a service that ended were taken over');
   }
 
   /** Repeats what fails, with pauses, until the service ends. False is an answer like any other. */

@@ -1,0 +1,150 @@
+/** What the queue in SQLite does besides the life of a job, which test/store/job-queue.test.ts is about. */
+
+import { DatabaseSync } from 'node:sqlite';
+import type { Kysely } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { endWithoutRun } from '../../src/runs/jobs/job-end.ts';
+import { newRunId } from '../../src/shared/ids.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { PIECE_BYTES } from '../../src/store/job-pieces.ts';
+import { JobStore, type JobStoreOptions } from '../../src/store/job-store.ts';
+import type { Database } from '../../src/store/schema.ts';
+import { UsageStore } from '../../src/store/usage-store.ts';
+import { NOON } from '../support/charge.ts';
+import { withFolder } from '../support/folder.ts';
+
+const LEASE_MS = 5000;
+
+interface Scene {
+  db: Kysely<Database>;
+  file: string;
+  clock: { nowMs: number };
+  store: JobStore;
+  enqueue(keyId?: string, stdin?: string, queuedMax?: number | null): Promise<{ id: string; answer: string }>;
+}
+
+function withScene(bounds: Partial<JobStoreOptions['bounds']>, body: (scene: Scene) => Promise<void>) {
+  return withFolder(async (folder) => {
+    const db = await openDatabase(folder);
+    const clock = { nowMs: NOON };
+    const store = new JobStore({
+      db,
+      usage: new UsageStore(db),
+      clock: { now: () => clock.nowMs, monotonicMs: () => clock.nowMs },
+      worker: 'this',
+      leaseMs: LEASE_MS,
+      bounds: { jobs: 1000, bytes: 2 ** 30, retentionMs: 3_600_000, ...bounds },
+      endWithoutRun: (job, status) => endWithoutRun(job, status, clock.nowMs),
+    });
+    const enqueue: Scene['enqueue'] = async (keyId = 'key_a', stdin = '', queuedMax = null) => {
+      const id = newRunId();
+      const program = { code: Buffer.from('1'), stdin: Buffer.from(stdin), inputsJson: Buffer.from('{}') };
+      const job = { id, keyId, timeoutMs: 1000, memoryMb: 64, createdAtMs: clock.nowMs, program };
+      return { id, answer: await store.enqueue(job, queuedMax) };
+    };
+    await body({ db, file: `${folder}/codecell.db`, clock, store, enqueue });
+    await db.destroy();
+  });
+}
+
+async function ids(db: Kysely<Database>): Promise<string[]> {
+  return (await db.selectFrom('jobs').select('id').orderBy('id').execute()).map(({ id }) => id);
+}
+
+/** What is written down, and what there is. */
+async function totals(db: Kysely<Database>) {
+  const written = await db.selectFrom('job_totals').select(['jobs', 'bytes']).executeTakeFirstOrThrow();
+  const rows = await db.selectFrom('jobs').selectAll().execute();
+  const bytes = rows.map((row) =>
+    row.finished_at === null ? row.code_bytes + row.stdin_bytes + row.inputs_bytes : row.result_bytes,
+  );
+  return { written, real: { jobs: rows.length, bytes: bytes.reduce((sum, each) => sum + each, 0) } };
+}
+
+describe('room', () => {
+  it('is made of what the key that needs it has kept, and of that of others only where there is none', () =>
+    withScene({ jobs: 4 }, async ({ db, store, enqueue }) => {
+      const other = await enqueue('key_other');
+      await store.cancel(other.id, undefined);
+      const own: string[] = [];
+      for (let count = 0; count < 3; count++) own.push((await enqueue()).id);
+      for (const id of own) await store.cancel(id, undefined);
+      for (let count = 0; count < 3; count++) expect((await enqueue()).answer).toBe('queued');
+      const left = await ids(db);
+      expect(left).toContain(other.id);
+      for (const id of own) expect(left).not.toContain(id);
+      expect((await enqueue()).answer).toBe('queued');
+      expect(await ids(db)).not.toContain(other.id);
+      expect((await enqueue()).answer).toBe('full');
+      expect(await totals(db)).toMatchObject({ written: (await totals(db)).real });
+    }));
+
+  it('is counted once, though old jobs are removed while it is made', () =>
+    withScene({ jobs: 20 }, async ({ db, file, clock, store, enqueue }) => {
+      for (let count = 0; count < 20; count++) await store.cancel((await enqueue()).id, undefined);
+      clock.nowMs += 3_600_001;
+      const other = new DatabaseSync(file);
+      other.exec('BEGIN IMMEDIATE');
+      const done = [enqueue(), enqueue(), enqueue(), store.purge()];
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      other.exec('COMMIT');
+      other.close();
+      await Promise.all(done);
+      const { written, real } = await totals(db);
+      expect(written).toEqual(real);
+      expect(real.jobs).toBe(3);
+    }));
+
+  it('is counted anew at a start', () =>
+    withScene({}, async ({ db, store, enqueue }) => {
+      await enqueue('key_a', 'x'.repeat(100));
+      await db.updateTable('job_totals').set({ jobs: -3, bytes: 7 }).execute();
+      await store.clear();
+      const { written, real } = await totals(db);
+      expect(written).toEqual(real);
+    }));
+});
+
+describe('a program', () => {
+  it('is written in pieces of a MiB, and comes back whole', () =>
+    withScene({}, async ({ db, store, enqueue }) => {
+      const stdin = 'é'.repeat(2 * PIECE_BYTES);
+      await enqueue('key_a', stdin);
+      const pieces = await db.selectFrom('job_pieces').select('content').execute();
+      expect(pieces.map(({ content }) => content.byteLength <= PIECE_BYTES)).toEqual(Array(5).fill(true));
+      const job = await store.claim({ afterKeyId: '', except: [] });
+      const program = await store.program(job!);
+      expect([program.code.toString(), program.inputsJson.toString()]).toEqual(['1', '{}']);
+      expect(program.stdin.toString() === stdin).toBe(true);
+    }));
+
+  it('of a key that may queue no more is not written', () =>
+    withScene({}, async ({ db, enqueue }) => {
+      expect((await enqueue('key_a', 'x'.repeat(3 * PIECE_BYTES), 0)).answer).toBe('key full');
+      expect(await db.selectFrom('job_pieces').select('part').execute()).toEqual([]);
+    }));
+});
+
+describe('a running job whose lease has run out', () => {
+  it('is still stopped by the process that runs it, and ended by any other', () =>
+    withScene({}, async ({ db, clock, store, enqueue }) => {
+      const { id } = await enqueue();
+      await store.claim({ afterKeyId: '', except: [] });
+      clock.nowMs += LEASE_MS + 1;
+      expect(await store.cancel(id, undefined)).toBe('requested');
+      await db.updateTable('jobs').set({ worker: 'another' }).execute();
+      expect(await store.cancel(id, undefined)).toBe('ended');
+    }));
+
+  it('is taken over at the next start, however long the lease is', () =>
+    withScene({}, async ({ db, store, enqueue }) => {
+      const { id } = await enqueue();
+      await store.claim({ afterKeyId: '', except: [] });
+      await db.updateTable('jobs').set({ worker: 'the one before' }).execute();
+      expect(await store.takeOver()).toBe(0);
+      await store.clear();
+      expect(await store.takeOver()).toBe(1);
+      const row = await db.selectFrom('jobs').where('id', '=', id).selectAll().executeTakeFirstOrThrow();
+      expect([row.status, row.losses]).toEqual(['queued', 1]);
+    }));
+});
