@@ -91,6 +91,7 @@ export async function composeJobs(options: JobsOptions): Promise<ComposedJobs> {
   };
   let stopLooking = async (): Promise<void> => undefined;
   await queue.clear();
+  await queue.endLeases();
   const jobs = new Jobs({ queue, reader, runner, watch, clock });
   return {
     jobs,

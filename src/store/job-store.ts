@@ -258,16 +258,17 @@ export class JobStore implements JobQueue {
     for (const id of new Set(rubbish)) await this.#pieces.clear(id);
   }
 
-  /**
-   * Removes what an earlier process has left behind, counts what is there, and ends the leases of jobs that it ran: to
-   * be called before anything is claimed, by the one service that has the data folder.
-   */
+  /** Removes what an earlier process has left behind, and counts what is there; before anything is claimed. */
   async clear(): Promise<void> {
     await this.#pieces.clear();
-    await quickTransaction(this.#db, async (transaction) => {
-      await countAnew(transaction);
-      await transaction.updateTable('jobs').set({ lease_until: 0 }).where('status', '=', RUNNING).execute();
-    });
+    await quickTransaction(this.#db, countAnew);
+  }
+
+  /** Ends every lease: for a service that has the data folder for itself, before it claims anything. */
+  async endLeases(): Promise<void> {
+    await quickTransaction(this.#db, (transaction) =>
+      transaction.updateTable('jobs').set({ lease_until: 0 }).where('status', '=', RUNNING).execute(),
+    );
   }
 
   /** Counts the losses of these jobs, then queues each again or, where it is to go on no longer, ends it. */

@@ -142,7 +142,7 @@ describe('a running job whose lease has run out', () => {
       await store.claim({ afterKeyId: '', except: [] });
       await db.updateTable('jobs').set({ worker: 'the one before' }).execute();
       expect(await store.takeOver()).toBe(0);
-      await store.clear();
+      await store.endLeases();
       expect(await store.takeOver()).toBe(1);
       const row = await db.selectFrom('jobs').where('id', '=', id).selectAll().executeTakeFirstOrThrow();
       expect([row.status, row.losses]).toEqual(['queued', 1]);
