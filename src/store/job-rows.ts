@@ -1,7 +1,9 @@
 /** Rows of jobs as records, and the bookkeeping of how many there are. */
 
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely';
+import { turnOfOthers } from '../shared/turn.ts';
 import type { Claim, ClaimedJob, JobRecord, Turn } from './job-queue.ts';
+import { quickTransaction } from './quick-transaction.ts';
 import type { Database, JobsTable } from './schema.ts';
 
 /** Written into the statement: SQLite does not look into an index of waiting jobs for a status it gets as a parameter. */
@@ -101,6 +103,29 @@ export async function addToTotals(transaction: Transaction<Database>, more: JobT
       bytes: column('bytes', '+', more.bytes),
     }))
     .execute();
+}
+
+/** Jobs that are removed in one transaction. */
+const REMOVED_AT_ONCE = 100;
+
+/** Removes the jobs that ended by then. Answers their ids as they go; their results are removed later (job-pieces.ts). */
+export async function* removeEnded(db: Kysely<Database>, untilMs: number): AsyncGenerator<string[]> {
+  const old = db.selectFrom('jobs').where('finished_at', '<=', untilMs).select('id').limit(REMOVED_AT_ONCE);
+  for (let removed = REMOVED_AT_ONCE; removed === REMOVED_AT_ONCE; ) {
+    const rows = await quickTransaction(db, async (transaction) => {
+      const deleted = await transaction
+        .deleteFrom('jobs')
+        .where('id', 'in', old)
+        .returning(['id', 'result_bytes'])
+        .execute();
+      const bytes = deleted.reduce((sum, row) => sum + row.result_bytes, 0);
+      await addToTotals(transaction, { jobs: -deleted.length, bytes: -bytes });
+      return deleted;
+    });
+    yield rows.map(({ id }) => id);
+    removed = rows.length;
+    await turnOfOthers();
+  }
 }
 
 /** Writes down how many jobs are kept and how large they are, whatever was written down before. */

@@ -12,7 +12,6 @@
 
 import type { Kysely, Transaction } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
-import { turnOfOthers } from '../shared/turn.ts';
 import { DurableTransactions } from './durable-transactions.ts';
 import { type Ending, type JobEndingOptions, JobEndings } from './job-endings.ts';
 import { JobPieces, PROGRAM } from './job-pieces.ts';
@@ -38,6 +37,7 @@ import {
   nextJob,
   queuedCount,
   RUNNING,
+  removeEnded,
   toClaimed,
 } from './job-rows.ts';
 import { quickTransaction } from './quick-transaction.ts';
@@ -53,8 +53,8 @@ export interface JobStoreOptions extends JobEndingOptions {
   leaseMs: number;
 }
 
-/** Jobs that are removed, or taken over, in one transaction. */
-const REMOVED_AT_ONCE = 100;
+/** Jobs that are taken over in one transaction. */
+const TAKEN_AT_ONCE = 100;
 
 export class JobStore implements JobQueue {
   readonly #options: JobStoreOptions;
@@ -206,7 +206,7 @@ export class JobStore implements JobQueue {
     const found = await expired(this.#db).select('id').limit(1).executeTakeFirst();
     if (found === undefined) return 0;
     return this.#endOrQueue(
-      (transaction) => expired(transaction).selectAll().limit(REMOVED_AT_ONCE).execute(),
+      (transaction) => expired(transaction).selectAll().limit(TAKEN_AT_ONCE).execute(),
       1,
     );
   }
@@ -234,25 +234,8 @@ export class JobStore implements JobQueue {
 
   async purge(): Promise<void> {
     const { clock, bounds } = this.#options;
-    const old = this.#db
-      .selectFrom('jobs')
-      .where('finished_at', '<=', clock.now() - bounds.retentionMs)
-      .select('id')
-      .limit(REMOVED_AT_ONCE);
-    for (let removed = REMOVED_AT_ONCE; removed === REMOVED_AT_ONCE; ) {
-      removed = await quickTransaction(this.#db, async (transaction) => {
-        const rows = await transaction
-          .deleteFrom('jobs')
-          .where('id', 'in', old)
-          .returning(['id', 'result_bytes'])
-          .execute();
-        const bytes = rows.reduce((sum, row) => sum + row.result_bytes, 0);
-        await addToTotals(transaction, { jobs: -rows.length, bytes: -bytes });
-        this.#rubbish.push(...rows.map(({ id }) => id));
-        return rows.length;
-      });
-      await turnOfOthers();
-    }
+    for await (const ids of removeEnded(this.#db, clock.now() - bounds.retentionMs))
+      this.#rubbish.push(...ids);
     const rubbish = this.#rubbish;
     this.#rubbish = [];
     for (const id of new Set(rubbish)) await this.#pieces.clear(id);
