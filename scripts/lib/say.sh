@@ -12,6 +12,13 @@ die() {
 quietly() {
   if ! output=$("$@" 2>&1 </dev/null); then
     printf '%s\n' "$output" | tail -n 30 >&2
-    die "This failed: $*"
+    die "This failed: $*" ${advice:+"$advice"}
   fi
+}
+
+# downloading COMMAND...: as quietly, for what needs the network.
+downloading() {
+  advice="Set-up downloads packages of npm and PyPI, from where npm and pip are set to. Can this machine reach that?"
+  quietly "$@"
+  advice=
 }

@@ -21,12 +21,17 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
       service.stop().then(stopped.resolve, stopped.reject);
     });
   }
-  process.stdout.write(greeting(service.url, service.firstAdminKey));
+  process.stdout.write(greeting(service.url, service.firstAdminKey, config.adminKey !== undefined));
   await stopped.promise;
 }
 
-function greeting(url: string, firstAdminKey: string | null): string {
-  if (firstAdminKey === null) return `Codecell listens on ${url}\n`;
+function greeting(url: string, firstAdminKey: string | null, keyIsSet: boolean): string {
+  if (firstAdminKey === null) {
+    const where = keyIsSet
+      ? 'The admin key is that of CODECELL_ADMIN_KEY.'
+      : 'The admin key was shown at the first start; "codecell keys create --admin" makes another.';
+    return `Codecell listens on ${url}\n${where}\n`;
+  }
   const command = [
     `curl ${url}/v1/execute`,
     `-H ${shellQuote(`Authorization: Bearer ${firstAdminKey}`)}`,

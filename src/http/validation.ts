@@ -24,10 +24,17 @@ export function validationError(
 ): ServiceError {
   const wrongTypes = new Set(found.filter(isWrongType).map(({ instancePath }) => instancePath));
   // What is of the wrong type is none of the allowed values either, which need not be said.
-  const told = found.filter((error) => isWrongType(error) || !wrongTypes.has(error.instancePath));
+  const told = found
+    .filter((error) => isWrongType(error) || !wrongTypes.has(error.instancePath))
+    // A misspelt field first: it is why another one is missing.
+    .sort((one, other) => Number(isUnknownField(other)) - Number(isUnknownField(one)));
   return invalidRequest(
     told.slice(0, ERRORS_MAX).map((error) => fieldError(error, part, schema as ObjectSchema)),
   );
+}
+
+function isUnknownField({ keyword }: FastifySchemaValidationError): boolean {
+  return keyword === 'additionalProperties';
 }
 
 function isWrongType({ keyword }: FastifySchemaValidationError): boolean {

@@ -149,10 +149,10 @@ describe('400 invalid_request', () => {
     expect(
       await errorsOf({ cod: 'print(1)', 'a/b~c': 1, stdin: 1, inputs: [], timeout_ms: '30', memoryMb: 64 }),
     ).toEqual([
-      ['/code', 'is required'],
       ['/cod', 'is not a field of this endpoint: did you mean code?'],
       ['/a~1b~0c', expect.stringContaining('it has code, stdin, inputs, timeout_ms, memory_mb')],
       ['/memoryMb', 'is not a field of this endpoint: did you mean memory_mb?'],
+      ['/code', 'is required'],
       ['/stdin', 'must be a string'],
       ['/inputs', 'must be an object'],
       ['/timeout_ms', 'must be a whole number, without quotes'],

@@ -43,7 +43,9 @@ describe('the first start', () => {
         return printed;
       });
       await served(folder, async (codecell, url) => {
-        expect(codecell.stdout).toBe(`Codecell listens on ${url}\n`);
+        expect(codecell.stdout).toBe(
+          `Codecell listens on ${url}\nThe admin key was shown at the first start; "codecell keys create --admin" makes another.\n`,
+        );
         expect(await runtimeStatus(url, key)).toBe(200);
       });
       const stored = await readFile(join(folder, 'codecell.db'), 'latin1');

@@ -59,11 +59,11 @@ export function startPage(options: { origin: string; version: string }): string 
 <body>
 <main>
 <h1>Codecell</h1>
-<p class="lead">Send Python, get back everything that came of it: output, errors and how long it took.
-Each program runs alone, in a jail that the kernel enforces.</p>
+<p class="lead">Send Python, get back everything that came of it: output, figures, the last value, errors with their
+line. Each program runs alone, in a jail that the kernel enforces.</p>
 
 <h2>Run something</h2>
-<pre tabindex="0"><i># the admin key was printed when the service first started</i>
+<pre tabindex="0">KEY=<b>ck_…</b>  <i># printed at the first start, unless CODECELL_ADMIN_KEY is set</i>
 curl ${origin}/v1/execute \\
   -H <b>"Authorization: Bearer $KEY"</b> \\
   -H <b>"Content-Type: application/json"</b> \\
@@ -81,9 +81,12 @@ curl ${origin}/v1/execute \\
 
 <h2>What there is</h2>
 <dl>
-<div><dt><a href="/openapi.json">/openapi.json</a></dt><dd>Every call with its schemas, for people and for code generators.</dd></div>
+<div><dt><a href="/openapi.json">/openapi.json</a></dt><dd>Every call with its schemas, as OpenAPI 3.1.</dd></div>
 <div><dt>/v1/execute</dt><dd>Runs a program. What the program did is never an HTTP error: read <code>status</code>.</dd></div>
+<div><dt>/v1/jobs</dt><dd>The same later: accepted for good, waited for with <code>?wait=30</code>, listed, cancelled.</dd></div>
 <div><dt>/v1/runtime</dt><dd>Python version, packages, limits and rules: what an agent needs before it writes code.</dd></div>
+<div><dt>/v1/me, /v1/usage</dt><dd>What is left of a key's limits, and what it has used.</dd></div>
+<div><dt>/v1/keys, /metrics</dt><dd>For whoever runs the service: keys, and figures for Prometheus.</dd></div>
 <div><dt><a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></dt><dd>For load balancers and probes.</dd></div>
 </dl>
 <footer>Codecell ${version}. Lost the admin key? <code>codecell keys create --admin</code> makes another.</footer>
