@@ -33,8 +33,8 @@ describe('200', () => {
     const id = await jobs.submit('import time; time.sleep(0.5)');
     const run = await jobs.show(id, 30);
     expect(run.status).toBe('succeeded');
-    // The machine may be busy, but not for a second: nothing is asked for in turns.
-    expect(Date.now() - Date.parse(run.finished_at ?? '')).toBeLessThan(500);
+    // And not when the wait is over.
+    expect(Date.now() - Date.parse(run.finished_at ?? '')).toBeLessThan(5000);
   });
 
   it('answers a wait that is over with what the job is then, and fifty waits of one job', async () => {
