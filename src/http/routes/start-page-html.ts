@@ -33,13 +33,13 @@ pre {
 }
 pre b { font-weight: 400; color: var(--code-text); }
 pre i { font-style: normal; color: var(--code-soft); }
-p code, dd code { font-size: 0.9em; background: var(--panel); border: 1px solid var(--line); border-radius: 5px; padding: 0.1em 0.35em; }
+p code, dd code { font-size: 0.9em; background: var(--panel); border: 1px solid var(--line); border-radius: 5px; padding: 0.1em 0.35em; white-space: nowrap; }
 dl { margin: 0; border-top: 1px solid var(--line); }
 dl > div { display: flex; gap: 0.25rem 1.5rem; padding: 0.8rem 0; border-bottom: 1px solid var(--line); }
 dt { flex: 0 0 11rem; font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: 0.9rem; }
 dd { margin: 0; color: var(--soft); }
 footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; }
-@media (max-width: 34rem) { body { font-size: 16px; } dl > div { flex-direction: column; } dt { flex-basis: auto; } }
+@media (max-width: 34rem) { body { font-size: 16px; } pre { font-size: 0.72rem; } dl > div { flex-direction: column; } dt { flex-basis: auto; } }
 `;
 
 /**
