@@ -4,7 +4,7 @@
  * real one from a typing error without a look at the database.
  */
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const PREFIX = 'ck_';
@@ -30,7 +30,7 @@ export function isWellFormedSecret(text: string): boolean {
  * guess 178 random bits, and would cost every request.
  */
 export function hashSecret(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret);
 }
 
 function checksum(body: string): string {
