@@ -160,6 +160,14 @@ export interface JobQueue {
   cancel(id: string, keyId: string | undefined): Promise<Cancelled>;
   /** Removes what is kept no longer. */
   purge(): Promise<void>;
-  /** Called for each job that this process has ended, once that is stored, with what its key was charged. */
+  /**
+   * Called when there may be a job to claim: one was accepted, or goes back into the queue. SQLite knows of this process;
+   * an engine for several machines passes on what the others do.
+   */
+  onQueued: () => void;
+  /**
+   * Called for each job that has ended, once that is stored, with what its key was charged by this process. Of what others
+   * have ended, SQLite does not know; an engine for several machines does.
+   */
   onEnded: (id: string, charge: RunCharge | null) => void;
 }

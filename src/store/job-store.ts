@@ -63,6 +63,7 @@ export class JobStore implements JobQueue {
   readonly #pieces: JobPieces;
   readonly #endings: JobEndings;
   #rubbish: string[] = [];
+  onQueued: () => void = () => undefined;
   onEnded: (id: string, charge: RunCharge | null) => void = () => undefined;
 
   constructor(options: JobStoreOptions) {
@@ -123,6 +124,7 @@ export class JobStore implements JobQueue {
     if (answer === 'key full' || answer === 'full') this.#rubbish.push(job.id);
     if (typeof answer === 'string') return answer;
     this.#rubbish.push(...answer);
+    this.onQueued();
     return 'queued';
   }
 
@@ -276,6 +278,7 @@ export class JobStore implements JobQueue {
       return done;
     });
     for (const ending of endings) this.#ended(ending);
+    if (count > endings.length) this.onQueued();
     return count;
   }
 

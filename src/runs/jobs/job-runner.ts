@@ -82,9 +82,10 @@ export class JobRunner {
 
   /** From now on jobs are run. */
   start(): void {
-    const { work, logger, tickMs } = this.#options;
+    const { queue, work, logger, tickMs } = this.#options;
+    queue.onQueued = () => this.#wakeUp();
     work.onEnded = () => {
-      if (this.#turns.passedOver) this.wake();
+      if (this.#turns.passedOver) this.#wakeUp();
     };
     this.#loop = this.#takeOver()
       .catch((error: unknown) =>
@@ -99,7 +100,7 @@ export class JobRunner {
   }
 
   /** Says that there may be a job to run. */
-  wake(): void {
+  #wakeUp(): void {
     this.#mayHaveWork = true;
     this.#wake();
   }
@@ -197,7 +198,6 @@ export class JobRunner {
       logger.warn({ run_id: job.id, losses: job.losses + losses }, 'the run of a job was lost');
       if (losses === 0) await this.#pause();
       await this.#untilStored(() => queue.giveBack(job, losses));
-      this.wake();
       return;
     }
     const end = outcome;
@@ -261,7 +261,7 @@ export class JobRunner {
     }
     await this.#takeOver();
     await this.#turns.refresh();
-    if (!this.#stopping) this.wake();
+    if (!this.#stopping) this.#wakeUp();
   }
 
   async #takeOver(): Promise<void> {

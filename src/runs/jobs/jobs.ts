@@ -77,7 +77,6 @@ export class Jobs {
     );
     if (answer === 'key full') throw keyFull(queuedMax ?? 0);
     if (answer === 'full') throw full();
-    this.#runner.wake();
     return run;
   }
 
