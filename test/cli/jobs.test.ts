@@ -30,7 +30,10 @@ class Terminal {
     this.#child = spawn(
       'python3',
       ['-c', 'import pty, sys; pty.spawn(sys.argv[1:])', process.execPath, CODECELL_MAIN, ...args],
-      { env: { ...process.env, CODECELL_DATA_DIR: service.dataDir }, stdio: ['ignore', 'pipe', 'inherit'] },
+      {
+        env: { PATH: process.env.PATH, CODECELL_DATA_DIR: service.dataDir },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
     );
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.written += text;

@@ -15,7 +15,7 @@ it.each([
   withFolder(async (folder) => {
     await (await openDatabase(folder)).destroy();
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', CODECELL_MAIN, ...args], {
-      env: { ...process.env, CODECELL_DATA_DIR: folder },
+      env: { PATH: process.env.PATH, CODECELL_DATA_DIR: folder },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     child.stdout.destroy();

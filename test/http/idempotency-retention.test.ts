@@ -1,4 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/shared/clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { type Answer, startTestService, type TestService } from '../support/service.ts';
@@ -86,8 +89,8 @@ describe('a recorded answer', () => {
   });
 
   it('that was half written by a service that was killed is deleted at the next start', async () => {
-    service = await startTestService();
-    const { dataDir } = service;
+    const dataDir = await mkdtemp(join(tmpdir(), 'codecell-test-'));
+    onTestFinished(() => rm(dataDir, { recursive: true }));
     const db = await openDatabase(dataDir);
     const parts = Array.from({ length: 40 }, (_, index) => ({
       answer_id: 'req_half',
@@ -96,8 +99,7 @@ describe('a recorded answer', () => {
     }));
     await db.insertInto('idempotency_parts').values(parts).execute();
     await db.destroy();
-    const again = await startTestService({ dataDir });
+    service = await startTestService({ dataDir });
     expect((await stored()).parts).toBe(0);
-    await again.stop();
   });
 });
