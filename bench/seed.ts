@@ -2,11 +2,12 @@
 
 import { type Kysely, sql } from 'kysely';
 import { generateSecret, hashSecret } from '../src/keys/secret.ts';
+import { HOUR_MS } from '../src/shared/clock.ts';
 import { newKeyId } from '../src/shared/ids.ts';
 import { openDatabase } from '../src/store/database.ts';
 import { KeyStore } from '../src/store/key-store.ts';
 import type { Database } from '../src/store/schema.ts';
-import { HOUR_MS, hourOf } from '../src/store/usage-store.ts';
+import { hourOf } from '../src/store/usage-store.ts';
 
 /** Makes one key that is held to limits it never reaches, and answers its secret. */
 export async function addLimitedKey(dataDir: string): Promise<string> {

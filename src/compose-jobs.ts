@@ -10,14 +10,14 @@ import { JobRunner } from './runs/jobs/job-runner.ts';
 import { JobWatch } from './runs/jobs/job-watch.ts';
 import { Jobs } from './runs/jobs/jobs.ts';
 import type { Sandbox } from './sandbox/execution.ts';
-import type { Clock } from './shared/clock.ts';
+import { type Clock, HOUR_MS } from './shared/clock.ts';
 import { every } from './shared/every.ts';
 import type { Logger } from './shared/logger.ts';
 import { StoredJobs } from './store/job-reader.ts';
 import { JobStore } from './store/job-store.ts';
 import type { KeyStore } from './store/key-store.ts';
 import type { Database } from './store/schema.ts';
-import { HOUR_MS, type UsageStore } from './store/usage-store.ts';
+import type { UsageStore } from './store/usage-store.ts';
 import type { UsageRecorder } from './usage/recorder.ts';
 
 /** How long a job of a process that died waits to be taken over, in milliseconds. Leases are renewed every second. */

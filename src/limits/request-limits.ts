@@ -7,7 +7,7 @@
  */
 
 import type { Key } from '../keys/key.ts';
-import type { Clock } from '../shared/clock.ts';
+import { type Clock, DAY_MS } from '../shared/clock.ts';
 import { ServiceError } from '../shared/errors.ts';
 import type { CpuUsage } from '../usage/cpu-usage.ts';
 import { cpuLeftMs } from './cpu-quota.ts';
@@ -15,7 +15,6 @@ import type { KeyWork, Work } from './key-work.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { type Rate, untilNextMs, wholeRequests } from './token-bucket.ts';
 
-const DAY_MS = 86_400_000;
 const DAY_SECONDS = 86_400;
 
 /** What is left of each limit at a moment; null where the key has no such limit. */

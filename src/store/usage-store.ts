@@ -8,16 +8,15 @@
  */
 
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import { DAY_MS, HOUR_MS } from '../shared/clock.ts';
 import { turnOfOthers } from '../shared/turn.ts';
 import { batchWithoutDisk } from './dialect.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { ChargeColumns, Database, UsageHoursTable, UsageRunsTable } from './schema.ts';
 
-export const HOUR_MS = 3_600_000;
-
 /** Usage hours are kept this long, and runs one by one a day. */
-const HOURS_KEPT_MS = 400 * 24 * HOUR_MS;
-const RUNS_KEPT_MS = 24 * HOUR_MS;
+const HOURS_KEPT_MS = 400 * DAY_MS;
+const RUNS_KEPT_MS = DAY_MS;
 
 /** Runs that are deleted at once; others wait 3 ms for it. */
 const DELETED_AT_ONCE = 1000;

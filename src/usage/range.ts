@@ -1,8 +1,9 @@
 /** The stretch of time that usage is asked for: whole hours, UTC. */
 
+import { DAY_MS, HOUR_MS } from '../shared/clock.ts';
 import type { FieldError } from '../shared/errors.ts';
 import { parseRfc3339 } from '../shared/rfc3339.ts';
-import { HOUR_MS, hourOf } from '../store/usage-store.ts';
+import { hourOf } from '../store/usage-store.ts';
 
 export const GROUPINGS = ['hour', 'day', 'month'] as const;
 
@@ -37,7 +38,7 @@ export function parseRange(
   };
   const from = read('from');
   const toMs = hourOf(read('to') ?? nowMs + HOUR_MS);
-  const fromMs = hourOf(from ?? toMs - DEFAULT_DAYS * 24 * HOUR_MS);
+  const fromMs = hourOf(from ?? toMs - DEFAULT_DAYS * DAY_MS);
   if (errors.length === 0 && fromMs >= toMs) {
     errors.push({
       path: '/from',

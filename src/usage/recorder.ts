@@ -2,18 +2,18 @@
  * Writes down usage before answers are sent, and knows what each key has used today.
  *
  * Algorithm: what is to be recorded is collected, and written in one transaction as soon as the one before has ended:
- * a lone run is written at once, and of a hundred that end together most share a commit. Refusals go along with runs; without
- * any they are written at most every `refusalPauseMs`, since nothing else bounds how many there are.
+ * a lone run is written at once, and of a hundred that end together most share a commit. Refusals go along with runs;
+ * without any they are written at most every `refusalPauseMs`, since nothing else bounds how many there are.
  *
  * Failure: a transaction that fails has charged nothing. Its runs are rejected and its refusals kept for the next one.
  * From then on `writable` is false and the database is tried every `probeMs`, until it takes a write again. While
  * another process holds the write lock, all that is asked for waits (see dialect.ts).
  */
 
-import type { Clock } from '../shared/clock.ts';
+import { type Clock, DAY_MS, HOUR_MS } from '../shared/clock.ts';
 import type { Logger } from '../shared/logger.ts';
 import { turnOfOthers } from '../shared/turn.ts';
-import { HOUR_MS, hourOf, type Refusals, type RunCharge, type UsageStore } from '../store/usage-store.ts';
+import { hourOf, type Refusals, type RunCharge, type UsageStore } from '../store/usage-store.ts';
 import type { CpuUsage } from './cpu-usage.ts';
 import type { RefusalCode, RefusalRecorder } from './refusals.ts';
 
@@ -49,8 +49,6 @@ interface PendingRun {
 
 /** A transaction that follows another within this time is one that others may want to join. */
 const SHARED_MS = 2;
-
-const DAY_MS = 24 * HOUR_MS;
 
 export class UsageRecorder implements CpuUsage, RefusalRecorder {
   readonly #options: Required<UsageRecorderOptions>;

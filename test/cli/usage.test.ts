@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../src/shared/clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { HOUR_MS, type Refusals, type RunCharge, UsageStore } from '../../src/store/usage-store.ts';
+import { type Refusals, type RunCharge, UsageStore } from '../../src/store/usage-store.ts';
 import { charge, NOON } from '../support/charge.ts';
 import { withFolder } from '../support/folder.ts';
 import { runCodecell } from '../support/process.ts';

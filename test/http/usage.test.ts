@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../src/shared/clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { HOUR_MS, type RunCharge, UsageStore } from '../../src/store/usage-store.ts';
+import { type RunCharge, UsageStore } from '../../src/store/usage-store.ts';
 import type { UsageRow, UsageSums } from '../../src/usage/report.ts';
 import { charge } from '../support/charge.ts';
 import { startTestService, type TestService } from '../support/service.ts';

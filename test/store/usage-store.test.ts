@@ -1,9 +1,10 @@
 import type { Kysely } from 'kysely';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../src/shared/clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Database } from '../../src/store/schema.ts';
-import { HOUR_MS, UsageStore } from '../../src/store/usage-store.ts';
+import { UsageStore } from '../../src/store/usage-store.ts';
 import { charge, NOON } from '../support/charge.ts';
 import { withFolder } from '../support/folder.ts';
 

@@ -1,10 +1,9 @@
 /** `/v1/jobs`: programs that are sent now and whose Run is fetched later. */
 
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import type { Idempotency } from '../../idempotency/idempotency.ts';
-import type { Key } from '../../keys/key.ts';
 import { summaryJson, unendedRun } from '../../runs/jobs/job-end.ts';
 import type { Jobs } from '../../runs/jobs/jobs.ts';
 import { limitRange } from '../../runs/limits.ts';
@@ -14,6 +13,7 @@ import { ServiceError } from '../../shared/errors.ts';
 import { turnOfOthers } from '../../shared/turn.ts';
 import type { JobRecord } from '../../store/job-queue.ts';
 import type { App } from '../app.ts';
+import { callersKey } from '../caller.ts';
 import { PAGE_LIMIT_DEFAULT, PAGE_PARAMETERS, page, readCursor } from '../cursor.ts';
 import { answerOnce, IDEMPOTENCY_ERRORS, idempotencyHeaders } from '../idempotent.ts';
 import { jobListSchema, jobSummarySchema } from '../job-schema.ts';
@@ -65,7 +65,7 @@ export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }:
       response: { 202: runReference },
     },
     handler: async (request, reply) => {
-      const key = keyOf(request);
+      const key = callersKey(request);
       const { jsonBody } = request;
       if (jsonBody === null) throw new Error('A validated request has a body.');
       const program = toExecutionRequest(request.body, jsonBody.members, limitRange(key.limits, memoryMbMax));
@@ -106,7 +106,7 @@ export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }:
     handler: async (request, reply) => {
       const { status, cursor, limit = PAGE_LIMIT_DEFAULT } = request.query;
       const beforeId = readCursor(cursor, 'run_');
-      const found = await jobs.list(keyOf(request), { status, beforeId, limit: limit + 1 });
+      const found = await jobs.list(callersKey(request), { status, beforeId, limit: limit + 1 });
       const { items, nextCursor } = page(found, limit);
       const data = items.map(summaryJson).join(',');
       return asWritten(reply, `{"data":[${data}],"next_cursor":${JSON.stringify(nextCursor)}}`);
@@ -140,7 +140,7 @@ export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }:
     },
     handler: async (request, reply) => {
       const wait = { waitMs: 1000 * (request.query.wait ?? 0), signal: request.hangUp };
-      return sendRun(reply, jobs, await jobs.find(keyOf(request), request.params.id, wait));
+      return sendRun(reply, jobs, await jobs.find(callersKey(request), request.params.id, wait));
     },
   });
 
@@ -157,13 +157,8 @@ export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }:
       response: { 200: runReference },
     },
     handler: async (request, reply) =>
-      sendRun(reply, jobs, await jobs.cancel(keyOf(request), request.params.id, request.hangUp)),
+      sendRun(reply, jobs, await jobs.cancel(callersKey(request), request.params.id, request.hangUp)),
   });
-}
-
-function keyOf({ key }: FastifyRequest): Key {
-  if (key === null) throw new Error('A request to a route that is not open has a key.');
-  return key;
 }
 
 function accepted(run: Run) {

@@ -5,6 +5,7 @@ import type { RequestLimits } from '../../limits/request-limits.ts';
 import type { Jobs } from '../../runs/jobs/jobs.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { App } from '../app.ts';
+import { callersKey } from '../caller.ts';
 import { keyFields } from '../key-schema.ts';
 import { nullable } from '../nullable.ts';
 
@@ -43,8 +44,8 @@ export function meRoute(app: App, { limits, jobs, lastUse, clock }: MeRouteOptio
       summary: 'The key that asks, its limits, and what is left of each',
       response: { 200: meSchema },
     },
-    handler: async ({ key }): Promise<Static<typeof meSchema>> => {
-      if (key === null) throw new Error('A request to a route that is not open has a key.');
+    handler: async (request): Promise<Static<typeof meSchema>> => {
+      const key = callersKey(request);
       const remaining = { ...limits.remaining(key), queued_jobs: await jobs.queueable(key) };
       return { ...keyResource(lastUse.applied(key), clock.now()), remaining };
     },

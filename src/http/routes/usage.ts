@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { Key } from '../../keys/key.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -9,6 +8,7 @@ import type { UsageReports, UsageSelection } from '../../usage/report.ts';
 import { usageAsCsv, usageAsJson } from '../../usage/written.ts';
 import { preferredType } from '../accept.ts';
 import type { App } from '../app.ts';
+import { callersKey } from '../caller.ts';
 import { usageSchema } from '../usage-schema.ts';
 
 export interface UsageRouteOptions {
@@ -62,9 +62,9 @@ export function usageRoute(app: App, { reports, clock }: UsageRouteOptions): voi
       },
     },
     // 403 comes before 400.
-    preValidation: async (request) => checkWhose(request.query as UsageParameters, keyOf(request)),
+    preValidation: async (request) => checkWhose(request.query as UsageParameters, callersKey(request)),
     handler: async (request, reply) => {
-      const selection = selectionOf(request.query, keyOf(request), clock.now());
+      const selection = selectionOf(request.query, callersKey(request), clock.now());
       const type = preferredType(request.headers.accept, ['application/json', 'text/csv']);
       const written = type === 'text/csv' ? usageAsCsv : usageAsJson;
       const text = written(reports, selection);
@@ -77,11 +77,6 @@ export function usageRoute(app: App, { reports, clock }: UsageRouteOptions): voi
       return reply.send(Readable.from(startingWith(first, text)));
     },
   });
-}
-
-function keyOf({ key }: FastifyRequest): Key {
-  if (key === null) throw new Error('A request to a route that is not open has a key.');
-  return key;
 }
 
 /** @throws ServiceError `forbidden` when a key that is no admin's asks for usage of others. */
