@@ -9,6 +9,7 @@ import { AccessControl } from './http/access.ts';
 import { type App, createApp, type ServerTimeouts } from './http/app.ts';
 import type { BodyLimits } from './http/body-reader.ts';
 import { addOpenApi, openApiRoute } from './http/openapi.ts';
+import { docsPageRoute } from './http/routes/docs-page.ts';
 import { executeRoute } from './http/routes/execute.ts';
 import { healthRoutes } from './http/routes/health.ts';
 import { jobRoutes } from './http/routes/jobs.ts';
@@ -193,6 +194,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
       },
     });
     openApiRoute(app);
+    docsPageRoute(app);
     startPageRoute(app, { version });
     await app.ready();
     await orOperatorError(sandboxStarted);

@@ -83,6 +83,7 @@ describe('http.md', () => {
       'keys',
       'health',
       'start-page',
+      'docs-page',
       'usage',
       'metrics',
     ].map((name) => readText(`src/http/routes/${name}.ts`));

@@ -91,7 +91,7 @@ describe('405 method_not_allowed', () => {
 });
 
 describe('HEAD', () => {
-  it.each(['/healthz', '/readyz', '/openapi.json', '/'])(
+  it.each(['/healthz', '/readyz', '/openapi.json', '/docs', '/'])(
     'answers %s as GET does, without a body',
     async (path) => {
       const get = await service.send(path);

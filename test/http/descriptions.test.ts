@@ -174,8 +174,8 @@ describe('GET /', () => {
     expect(text).toContain(`curl ${service.url}/v1/execute`);
   });
 
-  it('allows nothing but its own style', async () => {
-    const { text, headers } = await service.send('/');
+  it.each(['/', '/docs'])('allows nothing but its own style: %s', async (path) => {
+    const { text, headers } = await service.send(path);
     const style = /<style>(.*?)<\/style>/s.exec(text)?.[1] ?? '';
     const hash = createHash('sha256').update(style).digest('base64');
     expect(headers.get('content-security-policy')).toBe(
@@ -195,6 +195,40 @@ describe('GET /', () => {
     expect(text).not.toContain('<script');
     expect(text).toContain('curl http://127.0.0.1:8000/v1/execute');
   });
+});
+
+describe('GET /docs', () => {
+  it('shows every call of the document with its parameters, fields and answers, and every schema', async () => {
+    const { text, headers } = await service.send('/docs');
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const { paths, components } = await json('/openapi.json');
+    const ids: string[] = [];
+    for (const [path, methods] of Object.entries(paths!)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        const section = sectionOf(text, String(operation.operationId));
+        ids.push(String(operation.operationId));
+        expect(section).toContain(`<span class="method">${method.toUpperCase()}</span> ${path}</code>`);
+        const body = operation.requestBody?.content?.['application/json']?.schema?.properties ?? {};
+        const names = [
+          ...(operation.parameters ?? []).map(({ name }) => String(name)),
+          ...Object.keys(body),
+          ...Object.keys(operation.responses!),
+        ];
+        for (const name of names) expect(section, path).toContain(`<code>${name}</code>`);
+      }
+    }
+    for (const [name, { properties }] of Object.entries(components!.schemas!)) {
+      const section = sectionOf(text, `schema-${name}`);
+      for (const field of Object.keys(properties!)) expect(section).toContain(`<code>${field}</code>`);
+      ids.push(`schema-${name}`);
+    }
+    const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
+    expect(links.filter((id) => !ids.includes(id ?? ''))).toEqual([]);
+    expect(sectionOf(text, 'schema-Run')).toContain('<code>images[].data</code>');
+  });
+
+  const sectionOf = (html: string, id: string): string =>
+    new RegExp(`<section class="call" id="${id}">(.*?)</section>`, 's').exec(html)?.[1] ?? `no section ${id}`;
 });
 
 describe('probes', () => {

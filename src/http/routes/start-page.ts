@@ -1,15 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { App } from '../app.ts';
-import { STYLE, startPage } from './start-page-html.ts';
-
-/** Nothing but the page's own style is loaded or run; it has no script at all. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+import { PAGE_HEADERS } from '../html-page.ts';
+import { startPage } from './start-page-html.ts';
 
 /** `GET /`: what this is, and the line that runs a first program. */
 export function startPageRoute(app: App, options: { version: string }): void {
@@ -22,13 +13,7 @@ export function startPageRoute(app: App, options: { version: string }): void {
       const origin = /^[A-Za-z0-9.:[\]-]{1,255}$/.test(request.host)
         ? `${request.protocol === 'https' ? 'https' : 'http'}://${request.host}`
         : 'http://127.0.0.1:8000';
-      reply.headers({
-        'Content-Type': 'text/html; charset=utf-8',
-        'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-        'Referrer-Policy': 'no-referrer',
-        'Cache-Control': 'no-cache',
-      });
-      return reply.send(startPage({ origin, version: options.version }));
+      return reply.headers(PAGE_HEADERS).send(startPage({ origin, version: options.version }));
     },
   });
 }
