@@ -29,8 +29,11 @@ export const jobSummarySchema = Type.Object(
 
 /** A page of jobs. It is written as it is stored. */
 export const jobListSchema = Type.Unsafe<string>(
-  Type.Object({
-    data: Type.Array(Type.Unsafe<unknown>({ $ref: 'JobSummary#' })),
-    next_cursor: nextCursorSchema,
-  }),
+  Type.Object(
+    {
+      data: Type.Array(Type.Unsafe<unknown>({ $ref: 'JobSummary#' })),
+      next_cursor: nextCursorSchema,
+    },
+    { description: 'A page of jobs.' },
+  ),
 );

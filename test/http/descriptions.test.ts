@@ -197,6 +197,10 @@ describe('GET /', () => {
   });
 });
 
+it('says of every answer what it is', async () => {
+  expect((await service.send('/openapi.json')).text).not.toContain('Default Response');
+});
+
 describe('GET /docs', () => {
   it('shows every call of the document with its parameters, fields and answers, and every schema', async () => {
     const { text, headers } = await service.send('/docs');

@@ -14,7 +14,7 @@ export function healthRoutes(app: App, options: { readiness: () => Readiness }):
     schema: {
       operationId: 'liveness',
       summary: 'Liveness: the process answers',
-      response: { 200: Type.Object({ status: Type.Literal('ok') }) },
+      response: { 200: Type.Object({ status: Type.Literal('ok') }, { description: 'It answers.' }) },
     },
     handler: async () => ({ status: 'ok' as const }),
   });
@@ -26,7 +26,7 @@ export function healthRoutes(app: App, options: { readiness: () => Readiness }):
     schema: {
       operationId: 'readiness',
       summary: 'Readiness: programs can be run',
-      response: { 200: Type.Object({ status: Type.Literal('ready') }) },
+      response: { 200: Type.Object({ status: Type.Literal('ready') }, { description: 'Send them.' }) },
     },
     handler: async () => {
       switch (options.readiness()) {

@@ -79,7 +79,12 @@ export function keyRoutes(app: App, { administration, lastUse, clock }: KeyRoute
         },
         { additionalProperties: false },
       ),
-      response: { 200: Type.Object({ data: Type.Array(keyReference), next_cursor: nextCursorSchema }) },
+      response: {
+        200: Type.Object(
+          { data: Type.Array(keyReference), next_cursor: nextCursorSchema },
+          { description: 'A page of keys.' },
+        ),
+      },
     },
     handler: async (request) => {
       const { team, state, cursor, limit = PAGE_LIMIT_DEFAULT } = request.query;

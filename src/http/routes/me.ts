@@ -9,22 +9,25 @@ import { callersKey } from '../caller.ts';
 import { keyFields } from '../key-schema.ts';
 import { nullable } from '../nullable.ts';
 
-const meSchema = Type.Object({
-  ...keyFields,
-  remaining: Type.Object(
-    {
-      requests: nullable(Type.Integer({ description: 'Requests that may be sent at once.' })),
-      concurrency: nullable(
-        Type.Integer({ description: 'Executions that may be begun beside those of now.' }),
-      ),
-      cpu_seconds: nullable(
-        Type.Number({ description: 'Processor time that is left of today, a day of UTC.' }),
-      ),
-      queued_jobs: nullable(Type.Integer({ description: 'Jobs that may be queued beside those of now.' })),
-    },
-    { description: 'What is left of each limit; null where there is none.' },
-  ),
-});
+const meSchema = Type.Object(
+  {
+    ...keyFields,
+    remaining: Type.Object(
+      {
+        requests: nullable(Type.Integer({ description: 'Requests that may be sent at once.' })),
+        concurrency: nullable(
+          Type.Integer({ description: 'Executions that may be begun beside those of now.' }),
+        ),
+        cpu_seconds: nullable(
+          Type.Number({ description: 'Processor time that is left of today, a day of UTC.' }),
+        ),
+        queued_jobs: nullable(Type.Integer({ description: 'Jobs that may be queued beside those of now.' })),
+      },
+      { description: 'What is left of each limit; null where there is none.' },
+    ),
+  },
+  { description: 'The key that asks.' },
+);
 
 export interface MeRouteOptions {
   limits: RequestLimits;

@@ -12,29 +12,34 @@ export interface RuntimeDescription {
 
 const limit = Type.Object({ min: Type.Integer(), max: Type.Integer(), default: Type.Integer() });
 
-const runtimeSchema = Type.Object({
-  python: Type.Object({ version: Type.String({ examples: ['3.11.2'] }) }),
-  packages: Type.Array(Type.Object({ name: Type.String(), version: Type.String() }), {
-    description: 'What a program can import besides the standard library.',
-  }),
-  limits: Type.Object(
-    {
-      timeout_ms: limit,
-      memory_mb: limit,
-      code_bytes: Type.Integer(),
-      stdin_bytes: Type.Integer(),
-      inputs_bytes: Type.Integer(),
-      stdout_bytes: Type.Integer({ description: 'Kept of what is written; the same for stderr.' }),
-      output_bytes: Type.Integer({ description: 'A program that writes more than this in all is stopped.' }),
-      images: Type.Integer(),
-      image_bytes: Type.Integer(),
-      images_bytes: Type.Integer(),
-      threads: Type.Integer(),
-    },
-    { description: 'What holds for the key that asks.' },
-  ),
-  rules: Type.Array(Type.String(), { description: 'What to know before writing a program.' }),
-});
+const runtimeSchema = Type.Object(
+  {
+    python: Type.Object({ version: Type.String({ examples: ['3.11.2'] }) }),
+    packages: Type.Array(Type.Object({ name: Type.String(), version: Type.String() }), {
+      description: 'What a program can import besides the standard library.',
+    }),
+    limits: Type.Object(
+      {
+        timeout_ms: limit,
+        memory_mb: limit,
+        code_bytes: Type.Integer(),
+        stdin_bytes: Type.Integer(),
+        inputs_bytes: Type.Integer(),
+        stdout_bytes: Type.Integer({ description: 'Kept of what is written; the same for stderr.' }),
+        output_bytes: Type.Integer({
+          description: 'A program that writes more than this in all is stopped.',
+        }),
+        images: Type.Integer(),
+        image_bytes: Type.Integer(),
+        images_bytes: Type.Integer(),
+        threads: Type.Integer(),
+      },
+      { description: 'What holds for the key that asks.' },
+    ),
+    rules: Type.Array(Type.String(), { description: 'What to know before writing a program.' }),
+  },
+  { description: 'What programs meet.' },
+);
 
 /** `GET /v1/runtime`: what an agent needs before it writes code. */
 export function runtimeRoute(app: App, options: { runtime: RuntimeDescription; memoryMbMax: number }): void {
