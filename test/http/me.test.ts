@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestClock } from '../support/clock.ts';
-import { JobsApi } from '../support/jobs-api.ts';
+import { ENDLESS, JobsApi } from '../support/jobs-api.ts';
 import { KeysApi } from '../support/keys-api.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -21,6 +21,14 @@ async function me(key: string): Promise<Record<string, unknown>> {
   const answer = await service.send('/v1/me', { headers: { 'X-API-Key': key } });
   expect(answer.status).toBe(200);
   return JSON.parse(answer.text) as Record<string, unknown>;
+}
+
+/** Begins an execution of a key, and answers what ends it. */
+async function startLongRun(key: string): Promise<() => void> {
+  const caller = new AbortController();
+  service.post({ code: ENDLESS }, { key, signal: caller.signal }).catch(() => 'hung up');
+  await service.loaded(1, 0);
+  return () => caller.abort();
 }
 
 describe('200', () => {
@@ -43,15 +51,9 @@ describe('200', () => {
     expect(await me(secret)).toMatchObject({
       remaining: { requests: 4, concurrency: 2, cpu_seconds: 100 - usage.cpu_ms! / 1000 },
     });
-    const caller = new AbortController();
-    const running = service.post(
-      { code: 'import time; time.sleep(29)' },
-      { key: secret, signal: caller.signal },
-    );
-    running.catch(() => 'hung up');
-    await service.loaded(1, 0);
+    const hangUp = await startLongRun(secret);
     expect(await me(secret)).toMatchObject({ remaining: { requests: 3, concurrency: 1 } });
-    caller.abort();
+    hangUp();
     await service.loaded(0, 0);
     clock.advance(1000);
     expect(await me(secret)).toMatchObject({ remaining: { requests: 4, concurrency: 2 } });
@@ -61,16 +63,10 @@ describe('200', () => {
     const { secret } = await keys.create({ limits: { concurrency: 1, max_queued_jobs: 2 } });
     const left = async () => ((await me(secret)).remaining as { queued_jobs: number }).queued_jobs;
     expect(await left()).toBe(2);
-    const caller = new AbortController();
-    const running = service.post(
-      { code: 'import time; time.sleep(29)' },
-      { key: secret, signal: caller.signal },
-    );
-    running.catch(() => 'hung up');
-    await service.loaded(1, 0);
+    const hangUp = await startLongRun(secret);
     await new JobsApi(service.url, secret).submit('1');
     expect(await left()).toBe(1);
-    caller.abort();
+    hangUp();
     await until(async () => (await left()) === 2);
     expect((await me(ADMIN_KEY)).remaining).toMatchObject({ queued_jobs: null });
   });
