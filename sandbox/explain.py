@@ -83,6 +83,8 @@ def _hint(exception: BaseException) -> str | None:
         return NETWORK
     if isinstance(exception, OSError):
         return system_hint(exception)
+    if type(exception).__module__ == "_tkinter":
+        return SCREEN
     if type(exception).__module__ == "sqlite3" and exception.args == ("unable to open database file",):
         return DATABASE
     return None

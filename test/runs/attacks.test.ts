@@ -16,10 +16,17 @@ const inUse = () => ({
   processes: processTree(process.pid).length,
 });
 
+/** Whether all processes are there that wait for a program. */
+async function hasEverySpare(): Promise<boolean> {
+  const { text } = await service.send('/metrics', { headers: { 'X-API-Key': service.adminKey } });
+  const value = (name: string) => Number(new RegExp(`^codecell_${name} (\\d+)$`, 'm').exec(text)?.[1]);
+  return value('spares_ready') === value('slots') + 1;
+}
+
 beforeAll(async () => {
   service = await startTestService();
   await service.execute({ code: 'print(1)' });
-  await until(() => service.send('/readyz').then(({ status }) => status === 200));
+  await until(hasEverySpare);
   before = inUse();
 });
 afterAll(() => service.stop());

@@ -74,7 +74,7 @@ describe('a hint is given for', () => {
     ['a question mark', 'len?', /Notebook commands/],
     ['memory', 'bytearray(1 << 40)', /memory_mb/],
     ['recursion', 'def f(): return f()\nf()', /nested calls/],
-    ['a GUI toolkit', 'import tkinter', /no screen/],
+    ['a GUI toolkit', 'import tkinter\ntkinter.Tk()', /no screen/],
     ['another GUI toolkit', 'import PyQt5.QtWidgets', /no screen/],
     [
       'an error that a library wraps',
