@@ -35,7 +35,6 @@ FLUSH_SIGNAL = signal.SIGRTMIN + 10
 TRACE_SIGNAL = signal.SIGRTMIN + 11
 LAST_WORDS_SECONDS = 0.04
 
-
 # CPython adapts code that it has run eight times, and the caches in it are then written no more.
 REHEARSALS = 16
 

@@ -20,7 +20,7 @@ import type { Database } from './store/schema.ts';
 import type { UsageStore } from './store/usage-store.ts';
 import type { UsageRecorder } from './usage/recorder.ts';
 
-/** How long a job of a process that died waits to be taken over, in milliseconds. Leases are renewed every second. */
+/** How long a claim holds without being renewed, in milliseconds. Leases are renewed every second. */
 const LEASE_MS = 5000;
 
 /** Time between two looks for jobs that others have ended and results that are kept no longer, in milliseconds. */

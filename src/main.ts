@@ -23,7 +23,10 @@ const program = new Command('codecell')
   .hook('preAction', (_program, command) => {
     // A reader that has gone, as `head` does, is no error. `run` has more to end, and the service goes on without one.
     if (['run', 'serve'].includes(command.name())) return;
-    process.stdout.on('error', () => process.exit(READER_GONE));
+    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+      process.exit(READER_GONE);
+    });
   });
 
 program

@@ -9,7 +9,7 @@ import { OperatorError } from '../shared/errors.ts';
 import { openExistingDatabase } from '../store/database.ts';
 import type { JobRecord } from '../store/job-queue.ts';
 import { fitted, INVISIBLE } from './columns.ts';
-import { type Jobs, jobsIn } from './jobs-in.ts';
+import { type CommandJobs, commandJobs } from './command-jobs.ts';
 import { showWaiting } from './spinner.ts';
 
 export interface JobOptions {
@@ -83,19 +83,19 @@ export async function cancelJob(
 
 async function withJobs<Result>(
   environment: NodeJS.ProcessEnv,
-  body: (jobs: Jobs) => Promise<Result>,
+  body: (jobs: CommandJobs) => Promise<Result>,
 ): Promise<Result> {
   const { config } = loadConfig(environment);
   const db = await openExistingDatabase(config.dataDir);
   try {
-    return await body(jobsIn(db));
+    return await body(commandJobs(db));
   } finally {
     await db.destroy();
   }
 }
 
 async function ended(
-  jobs: Jobs,
+  jobs: CommandJobs,
   id: string,
   beforeEachLook: () => Promise<void> = async () => undefined,
 ): Promise<JobRecord> {
@@ -113,7 +113,7 @@ async function ended(
   }
 }
 
-async function existing({ reader }: Jobs, id: string): Promise<JobRecord> {
+async function existing({ reader }: CommandJobs, id: string): Promise<JobRecord> {
   const job = await reader.find(id, undefined);
   if (job === null) throw noSuchJob(id);
   return job;
@@ -123,7 +123,7 @@ function noSuchJob(id: string): OperatorError {
   return new OperatorError(`There is no job ${fitted(id, Math.min(60, id.length)).trim()}.`);
 }
 
-async function printJob({ reader }: Jobs, job: JobRecord, { json }: JobOptions): Promise<void> {
+async function printJob({ reader }: CommandJobs, job: JobRecord, { json }: JobOptions): Promise<void> {
   const parts: Buffer[] = [];
   if (job.finishedAtMs !== null) for await (const part of reader.result(job)) parts.push(part);
   const text = job.finishedAtMs === null ? runJson(unendedRun(job)) : Buffer.concat(parts).toString();

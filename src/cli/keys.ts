@@ -10,13 +10,13 @@ import { type IssuedKey, KeyAdministration } from '../keys/key-administration.ts
 import type { KeyFields } from '../keys/key-fields.ts';
 import { keyResource } from '../keys/key-resource.ts';
 import { LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
-import { cancelledJobs } from '../runs/jobs/jobs.ts';
+import { cancelJobsOf } from '../runs/jobs/jobs.ts';
 import { systemClock } from '../shared/clock.ts';
 import { OperatorError, ServiceError } from '../shared/errors.ts';
 import { hasDatabase, openDatabase, openExistingDatabase } from '../store/database.ts';
 import { KeyStore } from '../store/key-store.ts';
 import type { Database } from '../store/schema.ts';
-import { jobsIn } from './jobs-in.ts';
+import { commandJobs } from './command-jobs.ts';
 import { keyDetails, keyTable } from './key-table.ts';
 
 /** Options of a key's fields, as text; limits by their names in the contract. */
@@ -115,8 +115,8 @@ export async function revokeKey(
 ): Promise<void> {
   await withExistingKeys(environment, async (keys, db) => {
     const key = await keys.revoke(id);
-    const jobs = jobsIn(db);
-    for await (const _ of cancelledJobs(id, jobs));
+    const jobs = commandJobs(db);
+    await cancelJobsOf(id, jobs);
     // The programs of jobs that never ran.
     await jobs.queue.purge();
     printKey(shown(key), json);

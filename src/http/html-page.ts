@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 
 /** What the pages look like: one sheet for all. */
-export const STYLE = `
+const STYLE = `
 :root {
   color-scheme: light dark;
   --paper: #fbfaf7; --ink: #1d1d1b; --soft: #64625c; --line: #e2dfd6; --panel: #ffffff; --accent: #1f6f54;
@@ -57,8 +57,11 @@ nav li { padding: 0.15rem 0; overflow-wrap: anywhere; }
   tr { display: block; border-top: 1px solid var(--line); padding: 0.5rem 0; }
   td, td:first-child, td:nth-child(2) { display: block; border: 0; padding: 0.1rem 0; width: auto; }
   td:empty { display: none; }
+  body { font-size: 16px; }
+  pre { font-size: 0.72rem; }
+  dl > div { flex-direction: column; }
+  dt { flex-basis: auto; }
 }
-@media (max-width: 34rem) { body { font-size: 16px; } pre { font-size: 0.72rem; } dl > div { flex-direction: column; } dt { flex-basis: auto; } }
 `;
 
 /** Header fields of a page. Nothing but its own style is loaded or run; the policy names that by its hash. */

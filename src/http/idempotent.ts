@@ -13,7 +13,6 @@
  */
 
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import {
@@ -25,6 +24,7 @@ import {
 } from '../idempotency/idempotency.ts';
 import type { Work } from '../limits/key-work.ts';
 import type { ErrorCode } from '../shared/errors.ts';
+import { turnOfOthers } from '../shared/turn.ts';
 import type { AnswerName } from '../store/idempotency-store.ts';
 
 /** Schema of the header; others are not looked at. */
@@ -113,7 +113,7 @@ async function* partsFrom(start: Uint8Array, { part, parts }: Replay): AsyncGene
   for (let position = 1; position < parts; position++) {
     yield await part(position);
     // The database answers without waiting, and so may the socket: others get their turn here.
-    await setImmediate();
+    await turnOfOthers();
   }
 }
 

@@ -8,6 +8,7 @@
  */
 
 import type { Kysely, Transaction } from 'kysely';
+import { turnOfOthers } from '../shared/turn.ts';
 import type { Database } from './schema.ts';
 
 type Body<Result> = (transaction: Transaction<Database>) => Promise<Result>;
@@ -48,7 +49,7 @@ export class DurableTransactions {
   async #runAll(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#runGroup(this.#waiting.splice(0, this.#together()));
-      await new Promise((resolve) => setImmediate(resolve));
+      await turnOfOthers();
     }
     this.#running = false;
   }

@@ -132,9 +132,7 @@ export class Jobs {
 
   /** Cancels every job of a key. */
   async cancelAll(keyId: string): Promise<void> {
-    for await (const id of cancelledJobs(keyId, { queue: this.#queue, reader: this.#reader })) {
-      this.#runner.cancel(id);
-    }
+    await cancelJobsOf(keyId, { queue: this.#queue, reader: this.#reader }, (id) => this.#runner.cancel(id));
   }
 
   /**
@@ -152,16 +150,17 @@ export class Jobs {
   }
 }
 
-/** Cancels every job of a key, as they are asked for. Those that run are to be stopped by whoever runs them. */
-export async function* cancelledJobs(
+/** Cancels every job of a key, and tells of each. Those that run are to be stopped by whoever runs them. */
+export async function cancelJobsOf(
   keyId: string,
   { queue, reader }: { queue: JobQueue; reader: JobReader },
-): AsyncGenerator<string> {
+  onCancelled: (id: string) => void = () => undefined,
+): Promise<void> {
   for (;;) {
     const ids = await reader.unended(keyId, CANCELLED_AT_ONCE);
     if (ids.length === 0) return;
     await Promise.all(ids.map((id) => queue.cancel(id, keyId)));
-    yield* ids;
+    for (const id of ids) onCancelled(id);
   }
 }
 

@@ -7,13 +7,13 @@ import type { Database } from '../store/schema.ts';
 import { UsageStore } from '../store/usage-store.ts';
 
 /** Jobs as a command reaches them. */
-export interface Jobs {
+export interface CommandJobs {
   reader: StoredJobs;
   queue: JobStore;
 }
 
 /** The jobs in a database that a service may be working on: a command runs none, and removes none. */
-export function jobsIn(db: Kysely<Database>): Jobs {
+export function commandJobs(db: Kysely<Database>): CommandJobs {
   const queue = new JobStore({
     db,
     usage: new UsageStore(db),
