@@ -29,7 +29,7 @@ function greeting(url: string, firstAdminKey: string | null, keyIsSet: boolean):
   if (firstAdminKey === null) {
     const where = keyIsSet
       ? 'The admin key is that of CODECELL_ADMIN_KEY.'
-      : 'The admin key was shown at the first start; "codecell keys create --admin" makes another.';
+      : 'There is an admin key already; "codecell keys create --admin" makes another.';
     return `Codecell listens on ${url}\n${where}\n`;
   }
   const command = [

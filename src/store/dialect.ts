@@ -283,7 +283,8 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether another process holds the lock that was asked for. */
+export function isBusy(error: unknown): boolean {
   const { errcode } = error as { errcode?: number };
   return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY;
 }

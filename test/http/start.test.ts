@@ -44,7 +44,7 @@ describe('the first start', () => {
       });
       await served(folder, async (codecell, url) => {
         expect(codecell.stdout).toBe(
-          `Codecell listens on ${url}\nThe admin key was shown at the first start; "codecell keys create --admin" makes another.\n`,
+          `Codecell listens on ${url}\nThere is an admin key already; "codecell keys create --admin" makes another.\n`,
         );
         expect(await runtimeStatus(url, key)).toBe(200);
       });
@@ -140,6 +140,18 @@ describe('a start that cannot be', () => {
       });
       expect(exit).toBe(1);
       expect(stderr).toContain(join(folder, 'file', 'data'));
+    }));
+
+  it('ends with 1 and says what is wrong with the lock of the data folder, where no other service has it', () =>
+    withFolder(async (folder) => {
+      await writeFile(join(folder, 'codecell.lock'), 'this is no lock of ours');
+      const { exit, stderr } = await runCodecell(['serve'], {
+        environment: { CODECELL_DATA_DIR: folder, CODECELL_PORT: '0' },
+      });
+      expect(exit).toBe(1);
+      expect(stderr).toContain(
+        `The data folder ${folder} cannot be used (codecell.lock: file is not a database)`,
+      );
     }));
 
   it('ends with 1 without bubblewrap, and says what is missing', () =>
