@@ -86,7 +86,8 @@ describe('room', () => {
       const other = new DatabaseSync(file);
       other.exec('BEGIN IMMEDIATE');
       const done = [enqueue(), enqueue(), enqueue(), store.purge()];
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      // Each time the connection is had, all of them have had it.
+      for (let time = 0; time < 10; time++) await ids(db);
       other.exec('COMMIT');
       other.close();
       await Promise.all(done);
