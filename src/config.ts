@@ -34,6 +34,7 @@ export type Isolation = (typeof ISOLATIONS)[number];
 
 /** The fewest characters of a CODECELL_ADMIN_KEY. */
 const ADMIN_KEY_MIN_LENGTH = 32;
+const ADMIN_KEY_MAX_LENGTH = 512;
 
 export const SETTINGS = {
   host: setting({
@@ -63,12 +64,12 @@ export const SETTINGS = {
     variable: 'CODECELL_ADMIN_KEY',
     description:
       'A secret that is an admin key as long as it is set. Without it one is made at the first start and printed once.',
-    bounds: `at least ${ADMIN_KEY_MIN_LENGTH} visible ASCII characters, no spaces`,
+    bounds: `${ADMIN_KEY_MIN_LENGTH} to ${ADMIN_KEY_MAX_LENGTH} visible ASCII characters, no spaces`,
     defaultValue: () => undefined,
     parse: (text) => {
       if (!/^[\x21-\x7e]*$/.test(text)) throw new Error('must be visible ASCII characters without spaces');
-      if (text.length < ADMIN_KEY_MIN_LENGTH || text.length > 512) {
-        throw new Error(`must have ${ADMIN_KEY_MIN_LENGTH} to 512 characters`);
+      if (text.length < ADMIN_KEY_MIN_LENGTH || text.length > ADMIN_KEY_MAX_LENGTH) {
+        throw new Error(`must have ${ADMIN_KEY_MIN_LENGTH} to ${ADMIN_KEY_MAX_LENGTH} characters`);
       }
       return text;
     },
@@ -108,7 +109,7 @@ export const SETTINGS = {
   jobsMax: setting({
     variable: 'CODECELL_JOBS_MAX',
     description:
-      'Jobs that are kept, ended or not. Beyond it the job that ended first is removed; with none ended a new one is answered 503.',
+      'Jobs that are kept, ended or not. Beyond it the oldest ended job of the same key is removed, else of any key; with none ended a new one is answered 503.',
     defaultValue: () => 10_000,
     ...wholeNumber({ min: 1, max: 1_000_000 }),
   }),

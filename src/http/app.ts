@@ -26,6 +26,7 @@ import { type ErrorCode, invalidRequest, ServiceError } from '../shared/errors.t
 import { newRequestId } from '../shared/ids.ts';
 import { isRefusalCode, type RefusalRecorder } from '../usage/refusals.ts';
 import type { Access, AccessControl } from './access.ts';
+import { headersOfEveryAnswer } from './answer-headers.ts';
 import { type BodyLimits, BodyReader } from './body-reader.ts';
 import { Connections } from './connections.ts';
 import { isSentAgain } from './idempotent.ts';
@@ -165,11 +166,6 @@ function createServer(
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
     },
   });
-}
-
-/** Answers are for one caller and one moment; a route that may be cached says so itself. */
-function headersOfEveryAnswer(requestId: string): Record<string, string> {
-  return { 'X-Request-Id': requestId, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'no-store' };
 }
 
 const NO_PARAMETERS = Type.Object({}, { additionalProperties: false });

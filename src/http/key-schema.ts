@@ -15,9 +15,12 @@ const role = Type.Unsafe<KeyResource['role']>({
 
 const time = (description: string) => Type.String({ format: 'date-time', description });
 
+const ABSENT_LIMIT =
+  "An absent limit is unlimited, but for max_queued_jobs (1000; of an admin key, any number) and for time and memory, where the service's ceilings hold.";
+
 const limits = Type.Object(
   mapLimits(({ description }) => Type.Optional(Type.Integer({ description }))),
-  { description: 'A limit that is absent is unlimited.' },
+  { description: ABSENT_LIMIT },
 );
 
 export const keyFields = {
@@ -70,7 +73,7 @@ export const createKeyBody = Type.Object(
         mapLimits((bounds) => Type.Optional(Type.Integer(bounds))),
         {
           additionalProperties: false,
-          description: 'A limit that is absent is unlimited.',
+          description: ABSENT_LIMIT,
         },
       ),
     ),

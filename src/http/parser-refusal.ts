@@ -1,6 +1,7 @@
 /** Answers to what Node's HTTP parser refuses; no request object exists for it, so they are written by hand. */
 
 import { invalidRequest, ServiceError } from '../shared/errors.ts';
+import { headersOfEveryAnswer } from './answer-headers.ts';
 import { PROBLEMS, problemAnswer } from './problems.ts';
 
 /** The contract's error for an error of Node's HTTP parser. */
@@ -23,8 +24,7 @@ export function rawAnswer(error: ServiceError, requestId: string): Buffer {
   const headers = {
     ...answer.headers,
     'Content-Length': answer.body.length,
-    'Cache-Control': 'no-store',
-    'X-Request-Id': requestId,
+    ...headersOfEveryAnswer(requestId),
     Date: new Date().toUTCString(),
     Connection: 'close',
   };

@@ -23,7 +23,7 @@
  * others are refused until it is released. So of any number that arrive at once, one works.
  *
  * Failure: a crash forgets every reservation and no record, which is what the contract asks for. An answer that
- * cannot be recorded is the caller's loss at a repetition alone; see `src/http/idempotent.ts`. Two processes on one
+ * cannot be recorded is the caller's loss at a repetition alone; see `src/http/routes/execute.ts`. Two processes on one
  * database would not see each other's reservations; a database for several keeps them in a table, with a lease.
  */
 

@@ -31,7 +31,11 @@ export const LIMIT_BOUNDS: Record<LimitName, { min: number; max: number; descrip
     max: 1_048_576,
     description: "Highest memory_mb. The service's ceiling holds all the same.",
   },
-  max_queued_jobs: { min: 0, max: 1_000_000, description: 'Jobs that may wait; 1000 when absent.' },
+  max_queued_jobs: {
+    min: 0,
+    max: 1_000_000,
+    description: 'Jobs that may wait; when absent, 1000, and of an admin key any number.',
+  },
 };
 
 export const LIMIT_NAMES = Object.keys(LIMIT_BOUNDS) as LimitName[];

@@ -33,7 +33,7 @@ export interface AnsweredRequest {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'];
 
-/** A run takes 30 s at most, and so does the answer to it, and 10 s of waiting. */
+/** Upper bounds. A run takes 30 s at most; with 10 s in the queue, a request takes 40. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60];
 
 export class Metrics implements UsageObserver {

@@ -13,7 +13,7 @@ export interface RunContext {
   keyId: string;
   /** Bytes that the request holds in memory while it waits. */
   bytes: number;
-  /** Aborted when the caller has gone: the run stops, or never starts. */
+  /** Aborted when the caller has gone or the key is revoked: the run stops, or never starts. */
   signal: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ export class SynchronousRuns {
    * Runs one program to its end, whatever that is, and charges it. Who gets a Run has been charged for it, and who gets
    * an error has not.
    * @throws ServiceError `overloaded`, `shutting_down`, or `internal` for a fault of the service; the signal's reason
-   * when the caller has gone before the start.
+   * when that is aborted before the start.
    */
   async run(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
     if (!this.#usage.writable) throw notCharged('is not run', undefined);

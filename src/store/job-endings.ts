@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
 import type { JobEnd, JobRecord } from './job-queue.ts';
-import { addToTotals, bytesOf, type JobRow, makeRoom, toRecord } from './job-rows.ts';
+import { addToTotals, type JobRow, makeRoom, programBytesOf, toRecord } from './job-rows.ts';
 import type { Database } from './schema.ts';
 import type { RunCharge, UsageStore } from './usage-store.ts';
 
@@ -42,7 +42,7 @@ export class JobEndings {
     row: JobRow,
     status: 'cancelled' | 'lost',
   ): Promise<Ending> {
-    const end = this.#options.endWithoutRun({ ...toRecord(row), programBytes: bytesOf(row) }, status);
+    const end = this.#options.endWithoutRun({ ...toRecord(row), programBytes: programBytesOf(row) }, status);
     const token = row.token + 1;
     const content = Buffer.concat([...end.result()]);
     await transaction
@@ -71,7 +71,7 @@ export class JobEndings {
       })
       .where('id', '=', row.id)
       .execute();
-    await addToTotals(transaction, { jobs: 0, bytes: resultBytes - bytesOf(row) });
+    await addToTotals(transaction, { jobs: 0, bytes: resultBytes - programBytesOf(row) });
     if (end.charge !== null) await this.#options.usage.addWithin(transaction, [end.charge], []);
     const { removed } = await makeRoom(
       transaction,

@@ -80,8 +80,8 @@ export async function queuedCount(db: Kysely<Database>, keyId: string, max: numb
   return count;
 }
 
-/** Bytes that a job takes up: its program while it has not ended, then its result. */
-export function bytesOf(row: Pick<JobRow, 'code_bytes' | 'stdin_bytes' | 'inputs_bytes'>): number {
+/** Bytes of a job's program. */
+export function programBytesOf(row: Pick<JobRow, 'code_bytes' | 'stdin_bytes' | 'inputs_bytes'>): number {
   return row.code_bytes + row.stdin_bytes + row.inputs_bytes;
 }
 

@@ -29,12 +29,12 @@ import {
 } from './job-queue.ts';
 import {
   addToTotals,
-  bytesOf,
   countAnew,
   held,
   type JobRow,
   makeRoom,
   nextJob,
+  programBytesOf,
   queuedCount,
   RUNNING,
   removeEnded,
@@ -151,7 +151,7 @@ export class JobStore implements JobQueue {
       .select(['code_bytes', 'stdin_bytes', 'inputs_bytes'])
       .executeTakeFirstOrThrow();
     const parts: Buffer[] = [];
-    for await (const part of this.#pieces.read(id, PROGRAM, bytesOf(row))) parts.push(part);
+    for await (const part of this.#pieces.read(id, PROGRAM, programBytesOf(row))) parts.push(part);
     const whole = Buffer.concat(parts);
     const codeEnd = row.code_bytes;
     const stdinEnd = codeEnd + row.stdin_bytes;

@@ -57,6 +57,16 @@ describe('X-Request-Id', () => {
   });
 });
 
+describe('X-Content-Type-Options', () => {
+  it('is nosniff on every answer, on what the HTTP parser refuses too', async () => {
+    for (const { headers } of await answersOfEveryKind()) {
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+    }
+    const answer = await sendRaw(service.port, 'nonsense\r\n\r\n');
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
+  });
+});
+
 describe('errors', () => {
   it('are problem details with exactly the fields of the contract', async () => {
     const [, , , , invalid, unsupported] = await answersOfEveryKind();
@@ -92,6 +102,12 @@ describe('Cache-Control', () => {
       await service.send('/v1'),
     ]) {
       expect([answer.status, answer.headers.get('cache-control')]).toEqual([answer.status, 'no-store']);
+    }
+  });
+
+  it('lets the two pages be kept, to be asked for again each time', async () => {
+    for (const path of ['/', '/docs']) {
+      expect((await service.send(path)).headers.get('cache-control')).toBe('no-cache');
     }
   });
 });

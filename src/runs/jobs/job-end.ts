@@ -99,7 +99,7 @@ function summaryOf(run: Run): JobSummary {
 
 const CANCELLED: RunError = {
   type: 'Cancelled',
-  message: 'The job was cancelled while it waited.',
+  message: 'The job was cancelled.',
   line: null,
   traceback: null,
   hint: null,
