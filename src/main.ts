@@ -7,7 +7,7 @@ import { addKeysCommand } from './cli/keys-command.ts';
 import type { RunOptions } from './cli/run.ts';
 import type { UsageOptions } from './cli/usage.ts';
 import { RUN_STATUSES } from './runs/run.ts';
-import { OperatorError } from './shared/errors.ts';
+import { ArgumentError, OperatorError } from './shared/errors.ts';
 import { readVersion } from './version.ts';
 
 /** Exit codes: wrong arguments, and what a shell shows for SIGPIPE. */
@@ -19,6 +19,10 @@ const program = new Command('codecell')
   .version(readVersion())
   .showHelpAfterError('"--help" lists what there is.')
   .showSuggestionAfterError()
+  .addHelpText(
+    'after',
+    '\nSettings are CODECELL_ variables, which "codecell config" lists. keys, usage, jobs and backup need the\nCODECELL_DATA_DIR of the service.',
+  )
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : BAD_USAGE))
   .hook('preAction', (_program, command) => {
     // A reader that has gone, as `head` does, is no error. `run` has more to end, and the service goes on without one.
@@ -117,7 +121,7 @@ jobs
 
 jobs
   .command('wait')
-  .description('wait until a job has ended; the exit code is 0 if it succeeded')
+  .description('wait until a job has ended; the exit code is 0 if it succeeded, else 1')
   .argument('<id>')
   .option('--json', 'as GET /v1/jobs/{id} answers it')
   .action(async (id: string, options: { json: boolean }) => {
@@ -156,14 +160,13 @@ program
 program
   .command('bench')
   .description('measure the service against a bare fork')
-  .argument('[arguments...]')
-  .allowUnknownOption()
-  .action(async (benchArguments: string[]) => {
+  .argument('[benchmarks...]', 'print, plot, groupby (these three by default), usage, jobs')
+  .action(async (names: string[]) => {
     if (!existsSync(new URL('../bench/main.ts', import.meta.url))) {
       throw new OperatorError('The benchmarks are not part of this installation: run them in a checkout.');
     }
     const { bench } = await import('../bench/main.ts');
-    process.exitCode = await bench(benchArguments);
+    process.exitCode = await bench(names);
   });
 
 try {
@@ -171,5 +174,5 @@ try {
 } catch (error) {
   if (!(error instanceof OperatorError)) throw error;
   process.stderr.write(`codecell: ${error.message}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof ArgumentError ? BAD_USAGE : 1;
 }

@@ -1,16 +1,14 @@
 /** `codecell doctor`: what the sandbox needs of this host, and whether it holds. */
 
-import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { BubblewrapLauncher } from '../sandbox/launchers/bubblewrap.ts';
+import { SILENT_LOGGER } from '../sandbox/logger.ts';
 import { Pool } from '../sandbox/pool.ts';
 import { checkPrerequisites, type Prerequisite } from '../sandbox/prerequisites.ts';
 import { readRuntime } from '../sandbox/runtime.ts';
 import { type Canary, selfTest } from '../sandbox/self-test.ts';
-
-/** What goes wrong is in the report; the log would only say it twice. */
-const ignore = (): void => undefined;
-const SILENT = { warn: ignore, error: ignore };
+import { counted } from '../shared/counted.ts';
+import { paint } from './paint.ts';
 
 /**
  * Prints the table; answers 0 only when nothing is missing and every canary is held.
@@ -36,7 +34,7 @@ async function tryCanaries(): Promise<{ canaries: Canary[]; complaint: string | 
   let pool: Pool | null = null;
   try {
     const runtime = await readRuntime();
-    pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger: SILENT, concurrency: 1 });
+    pool = new Pool({ launcher: new BubblewrapLauncher(runtime), logger: SILENT_LOGGER, concurrency: 1 });
     await pool.start();
     return { canaries: await selfTest(pool, runtime), complaint: null };
   } catch (error) {
@@ -80,10 +78,5 @@ function verdict(prerequisites: Prerequisite[], well: boolean): string {
   if (!well) return 'Something is missing: this host cannot serve safely yet.';
   const warnings = prerequisites.filter(({ state }) => state === 'warning').length;
   if (warnings === 0) return 'All is well.';
-  return `It holds, with ${warnings === 1 ? 'a warning' : `${warnings} warnings`}.`;
-}
-
-/** Colours only on a terminal; NO_COLOR and the like are honoured. */
-function paint(style: 'green' | 'red' | 'yellow' | 'dim', text: string): string {
-  return styleText(style, text, { stream: process.stdout });
+  return `It holds, with ${counted(warnings, 'warning')}.`;
 }

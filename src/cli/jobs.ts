@@ -1,15 +1,16 @@
 /** `codecell jobs`: every key's jobs, from the data folder, also while the service runs on it. */
 
-import { styleText } from 'node:util';
 import { loadConfig } from '../config.ts';
 import { summaryJson, unendedRun } from '../runs/jobs/job-end.ts';
 import type { Run, RunStatus } from '../runs/run.ts';
 import { runJson } from '../runs/run-json.ts';
-import { OperatorError } from '../shared/errors.ts';
+import { counted } from '../shared/counted.ts';
+import { ArgumentError, OperatorError } from '../shared/errors.ts';
 import { openExistingDatabase } from '../store/database.ts';
 import type { JobRecord } from '../store/job-queue.ts';
 import { fitted, INVISIBLE } from './columns.ts';
 import { type CommandJobs, commandJobs } from './command-jobs.ts';
+import { paint } from './paint.ts';
 import { showWaiting } from './spinner.ts';
 
 export interface JobOptions {
@@ -29,7 +30,7 @@ const ASK_MS = 100;
 export async function listJobs(environment: NodeJS.ProcessEnv, options: JobListOptions): Promise<void> {
   const limit = Number(options.limit);
   if (!/^\d{1,5}$/.test(options.limit) || limit < 1) {
-    throw new OperatorError('--limit must be a whole number, 1 to 99999');
+    throw new ArgumentError('--limit must be a whole number, 1 to 99999');
   }
   await withJobs(environment, async ({ reader }) => {
     const jobs = await reader.list({ keyId: options.key, status: options.status, limit });
@@ -145,7 +146,7 @@ function described(run: Run, keyId: string): string {
   if (error !== null) lines.push(visible(`${error.type}: ${error.message}`));
   if (error?.hint) lines.push(`hint: ${error.hint}`);
   if (run.value !== null) lines.push(`--- value\n${visible(run.value.text)}`);
-  if (run.images.length > 0) lines.push(`${run.images.length} images: --json has them`);
+  if (run.images.length > 0) lines.push(`${counted(run.images.length, 'image')}: in --json`);
   const streams = (['stdout', 'stderr'] as const).filter((name) => run[name] !== '');
   return `${[...lines, ...streams.map((name) => `--- ${name}\n${visible(run[name])}`)].join('\n')}\n`;
 }
@@ -160,17 +161,17 @@ function visible(text: string): string {
 }
 
 function table(jobs: JobRecord[]): string {
-  const heading = `${'id'.padEnd(40)} ${'status'.padEnd(15)} created`;
+  const heading = `${'id'.padEnd(40)} ${'status'.padEnd(15)} ${'created'.padEnd(20)} key`;
   return [
-    styleText('bold', heading, { stream: process.stdout }),
+    paint('bold', heading),
     ...jobs.map((job) => {
       const created = new Date(job.createdAtMs).toISOString().slice(0, 19);
-      return `${job.id} ${painted(job.status, 15)} ${created}Z`;
+      return `${job.id} ${painted(job.status, 15)} ${created}Z ${job.keyId}`;
     }),
   ].join('\n');
 }
 
 function painted(status: string, width = 0): string {
   const colour = status === 'succeeded' ? 'green' : ['queued', 'running'].includes(status) ? 'cyan' : 'red';
-  return styleText(colour, status.padEnd(width), { stream: process.stdout });
+  return paint(colour, status.padEnd(width));
 }

@@ -1,9 +1,10 @@
 /** Keys as text for terminals. */
 
-import { styleText } from 'node:util';
 import type { KeyResource } from '../keys/key-resource.ts';
 import { LIMIT_NAMES } from '../keys/limit-bounds.ts';
+import { counted } from '../shared/counted.ts';
 import { fitted } from './columns.ts';
+import { paint } from './paint.ts';
 
 const COLUMNS: { heading: string; width: number; text: (key: KeyResource) => string }[] = [
   { heading: 'id', width: 40, text: ({ id }) => id },
@@ -26,8 +27,7 @@ export function keyTable(keys: KeyResource[]): string {
     cells[STATE_COLUMN] = paintState(key, cells[STATE_COLUMN] ?? '');
     return cells.join('  ').trimEnd();
   });
-  const count = keys.length === 1 ? '1 key' : `${keys.length} keys`;
-  return `${[paint('bold', heading.trimEnd()), ...lines, '', count].join('\n')}\n`;
+  return `${[paint('bold', heading.trimEnd()), ...lines, '', counted(keys.length, 'key')].join('\n')}\n`;
 }
 
 /** Everything about one key. */
@@ -60,9 +60,4 @@ function minute(time: string | null): string {
 
 function paintState({ state }: KeyResource, text: string): string {
   return paint(({ active: 'green', expired: 'yellow', revoked: 'red' } as const)[state], text);
-}
-
-/** Colours only on a terminal; NO_COLOR and the like are honoured. */
-function paint(style: 'bold' | 'green' | 'yellow' | 'red', text: string): string {
-  return styleText(style, text, { stream: process.stdout });
 }

@@ -14,18 +14,19 @@ export function addKeysCommand(program: Command): void {
   const command = (name: string, description: string) =>
     keys.command(name).description(description).option('--json', 'as JSON');
 
-  withFields(command('create', 'make a key and print its secret, once'))
-    .option('--name <name>', 'what to call it')
-    .option('--admin', 'an admin key: it may call everything')
-    .action(async (options: Options & { admin: boolean }, create: Command) => {
-      const name = options.name ?? (options.admin ? 'admin' : undefined);
-      if (name === undefined) {
-        return create.error('error: a key needs --name <name>, or --admin for an admin key');
-      }
-      const { createKey } = await import('./keys.ts');
-      const role = options.admin ? 'admin' : 'user';
-      await createKey(process.env, { ...fieldOptions(options), name, role, json: options.json });
-    });
+  withFields(
+    command('create', 'make a key and print its secret, once')
+      .option('--name <name>', 'what to call it; needed, but for an admin key')
+      .option('--admin', 'an admin key: it may call everything'),
+  ).action(async (options: Options & { admin: boolean }, create: Command) => {
+    const name = options.name ?? (options.admin ? 'admin' : undefined);
+    if (name === undefined) {
+      return create.error('error: a key needs --name <name>, or --admin for an admin key');
+    }
+    const { createKey } = await import('./keys.ts');
+    const role = options.admin ? 'admin' : 'user';
+    await createKey(process.env, { ...fieldOptions(options), name, role, json: options.json });
+  });
 
   command('list', 'list keys, newest first')
     .option('--team <team>', 'of this team alone')
@@ -42,20 +43,22 @@ export function addKeysCommand(program: Command): void {
       await showKey(process.env, id, options);
     });
 
-  withFields(command('update', 'change a key'), '; none takes it away')
-    .argument('<id>')
-    .option('--name <name>', 'what to call it')
-    .addOption(new Option('--role <role>', 'what it may do').choices(ROLES))
-    .action(async (id: string, options: Options & { role?: Role }) => {
-      const { updateKey } = await import('./keys.ts');
-      const { name, role, json } = options;
-      await updateKey(process.env, id, {
-        ...fieldOptions(options),
-        ...(name === undefined ? {} : { name }),
-        ...(role === undefined ? {} : { role }),
-        json,
-      });
+  withFields(
+    command('update', 'change a key')
+      .argument('<id>')
+      .option('--name <name>', 'what to call it')
+      .addOption(new Option('--role <role>', 'what it may do').choices(ROLES)),
+    '; "none" takes it away',
+  ).action(async (id: string, options: Options & { role?: Role }) => {
+    const { updateKey } = await import('./keys.ts');
+    const { name, role, json } = options;
+    await updateKey(process.env, id, {
+      ...fieldOptions(options),
+      ...(name === undefined ? {} : { name }),
+      ...(role === undefined ? {} : { role }),
+      json,
     });
+  });
 
   command('rotate', 'give a key a new secret and print it, once')
     .argument('<id>')
@@ -90,7 +93,7 @@ function withFields(command: Command, none = ''): Command {
     .option('--expires-at <time>', `when it ends, as RFC 3339 has it: 2030-12-31T23:59:59Z${none}`);
   for (const limit of LIMIT_NAMES) {
     const { min, max, description } = LIMIT_BOUNDS[limit];
-    command.option(`${flagOf(limit)} <number>`, `${description} ${min} to ${max}${none}`);
+    command.option(`${flagOf(limit)} <number>`, `${withFlags(description)} ${min} to ${max}${none}`);
   }
   return command;
 }
@@ -103,6 +106,11 @@ function fieldOptions(options: Options): KeyFieldOptions {
     if (value !== undefined) fields[field] = value;
   }
   return fields;
+}
+
+/** A text that names limits, with the options that set them instead. */
+function withFlags(text: string): string {
+  return LIMIT_NAMES.reduce((said, name) => said.replaceAll(name, flagOf(name)), text);
 }
 
 function flagOf(field: string): string {

@@ -6,13 +6,13 @@
 import type { Kysely } from 'kysely';
 import { loadConfig } from '../config.ts';
 import type { KeyState, Role } from '../keys/key.ts';
-import { type IssuedKey, KeyAdministration } from '../keys/key-administration.ts';
+import { type IssuedKey, KeyAdministration, OVERLAP_SECONDS_MAX } from '../keys/key-administration.ts';
 import type { KeyFields } from '../keys/key-fields.ts';
 import { keyResource } from '../keys/key-resource.ts';
-import { LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
+import { LIMIT_BOUNDS, LIMIT_NAMES, type LimitName } from '../keys/limit-bounds.ts';
 import { cancelJobsOf } from '../runs/jobs/jobs.ts';
 import { systemClock } from '../shared/clock.ts';
-import { OperatorError, ServiceError } from '../shared/errors.ts';
+import { ArgumentError, OperatorError, ServiceError } from '../shared/errors.ts';
 import { hasDatabase, openDatabase, openExistingDatabase } from '../store/database.ts';
 import { KeyStore } from '../store/key-store.ts';
 import type { Database } from '../store/schema.ts';
@@ -43,6 +43,12 @@ export async function createKey(
 ): Promise<void> {
   const { config } = loadConfig(environment);
   const { name, json } = options;
+  for (const field of ['team', 'expires_at', ...LIMIT_NAMES] as const) {
+    if (options[field] !== NONE) continue;
+    throw new ArgumentError(
+      `${optionOf(field)} ${NONE} is for "keys update": a new key has none where the option is absent`,
+    );
+  }
   if (!hasDatabase(config.dataDir)) {
     process.stderr.write(
       `There is no database in ${config.dataDir}, so one is made: the key is for a service on that folder.\n`,
@@ -88,7 +94,7 @@ export async function updateKey(
 ): Promise<void> {
   const fields = fieldsOf(options);
   if (Object.keys(fields).length === 0) {
-    throw new OperatorError('Nothing to change: "codecell keys update --help" lists what can be.');
+    throw new ArgumentError('Nothing to change: "codecell keys update --help" lists what can be.');
   }
   await withExistingKeys(environment, async (keys) =>
     printKey(shown(await keys.change(id, fields)), options.json),
@@ -101,7 +107,10 @@ export async function rotateKey(
   id: string,
   options: { overlapSeconds: string } & JsonOption,
 ): Promise<void> {
-  const overlapSeconds = numberOf('--overlap-seconds', options.overlapSeconds);
+  const overlapSeconds = numberOf('--overlap-seconds', options.overlapSeconds, {
+    min: 0,
+    max: OVERLAP_SECONDS_MAX,
+  });
   await withExistingKeys(environment, async (keys) =>
     printSecret(await keys.rotate(id, overlapSeconds), options.json),
   );
@@ -158,14 +167,15 @@ function fieldsOf(options: KeyFieldOptions): KeyFields {
     const text = options[limit];
     if (text === undefined) continue;
     fields.limits ??= {};
-    fields.limits[limit] = text === NONE ? null : numberOf(optionOf(limit), text);
+    fields.limits[limit] = text === NONE ? null : numberOf(optionOf(limit), text, LIMIT_BOUNDS[limit]);
   }
   return fields;
 }
 
-function numberOf(option: string, text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new OperatorError(`${option} must be a whole number`);
+function numberOf(option: string, text: string, { min, max }: { min: number; max: number }): number {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  throw new ArgumentError(`${option} must be a whole number, ${min} to ${max}`);
 }
 
 /** An error over HTTP names fields; here they are options. */
@@ -176,7 +186,7 @@ function inOptions({ errors, detail }: ServiceError): OperatorError {
     const text = LIMIT_NAMES.reduce((said, name) => said.replaceAll(name, optionOf(name)), message);
     return field === '' ? text : `${optionOf(field)} ${text}`;
   });
-  return new OperatorError(lines.join('\n'));
+  return new ArgumentError(lines.join('\n'));
 }
 
 function optionOf(field: string): string {

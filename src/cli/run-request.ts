@@ -6,12 +6,15 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { getSystemErrorMessage } from 'node:util';
 import { SETTINGS } from '../config.ts';
 import { parseJsonBody } from '../http/json-body.ts';
-import { MEMORY_MB_DEFAULT, MEMORY_MB_MIN, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX } from '../runs/limits.ts';
+import {
+  FIELD_BYTES_MAX,
+  MEMORY_MB_DEFAULT,
+  MEMORY_MB_MIN,
+  TIMEOUT_MS_DEFAULT,
+  TIMEOUT_MS_MAX,
+} from '../runs/limits.ts';
 import type { ExecutionRequest } from '../sandbox/execution.ts';
-import { ServiceError } from '../shared/errors.ts';
-
-/** Caps in MiB, those of the HTTP interface; its own module of them takes longer to load than a program to run. */
-export const FIELD_MIB_MAX = { code: 1, stdin: 4, inputs: 4 };
+import { ArgumentError, ServiceError } from '../shared/errors.ts';
 
 /** As high as the service goes unless it is told otherwise. */
 export const MEMORY_MB_MAX = SETTINGS.memoryMbMax.defaultValue();
@@ -26,15 +29,10 @@ export interface RunArguments {
   memoryMb?: string;
 }
 
-/** Something wrong with how the command was called: nothing was run. */
-export class UsageError extends Error {
-  override name = 'UsageError';
-}
-
 /**
  * Reads everything that comes from files; what is wrong with it is known before a sandbox is started.
  * @returns The rest of the reading: what arrives on standard input, which may take as long as it likes.
- * @throws UsageError
+ * @throws ArgumentError
  */
 export async function readRequest(
   given: RunArguments,
@@ -42,7 +40,7 @@ export async function readRequest(
 ): Promise<() => Promise<ExecutionRequest>> {
   const { file } = given;
   if (file === '-' && given.stdin === '-') {
-    throw new UsageError('the program and its stdin cannot both be read from standard input');
+    throw new ArgumentError('the program and its stdin cannot both be read from standard input');
   }
   const timeoutMs = wholeNumber('--timeout-ms', given.timeoutMs, {
     min: 1,
@@ -55,14 +53,14 @@ export async function readRequest(
     byDefault: MEMORY_MB_DEFAULT,
   });
   const stdinFile = given.stdin ?? (file === '-' || process.stdin.isTTY ? null : '-');
-  const read = (path: string, mibMax: number) => readText(path, mibMax, signal);
+  const read = (path: string, bytesMax: number) => readText(path, bytesMax, signal);
   const inputsJson = await inputsText(given.inputs, read);
-  const code = file === '-' ? null : await read(file, FIELD_MIB_MAX.code);
+  const code = file === '-' ? null : await read(file, FIELD_BYTES_MAX.code);
   const stdin =
-    stdinFile === '-' ? null : stdinFile === null ? '' : await read(stdinFile, FIELD_MIB_MAX.stdin);
+    stdinFile === '-' ? null : stdinFile === null ? '' : await read(stdinFile, FIELD_BYTES_MAX.stdin);
   return async () => ({
-    code: code ?? (await read('-', FIELD_MIB_MAX.code)),
-    stdin: stdin ?? (await read('-', FIELD_MIB_MAX.stdin)),
+    code: code ?? (await read('-', FIELD_BYTES_MAX.code)),
+    stdin: stdin ?? (await read('-', FIELD_BYTES_MAX.stdin)),
     inputsJson,
     timeoutMs,
     memoryMb,
@@ -77,43 +75,45 @@ function wholeNumber(
   if (text === undefined) return byDefault;
   const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw new UsageError(`${option} must be a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`);
+  throw new ArgumentError(
+    `${option} must be a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`,
+  );
 }
 
 /** The text of `inputs`, from the argument or from the file behind its @, once it is known to be a JSON object. */
 async function inputsText(
   given: string | undefined,
-  read: (path: string, mibMax: number) => Promise<string>,
+  read: (path: string, bytesMax: number) => Promise<string>,
 ): Promise<string> {
   if (given === undefined) return '{}';
   const fromFile = given.startsWith('@');
-  const text = fromFile ? await read(given.slice(1), FIELD_MIB_MAX.inputs) : given;
+  const text = fromFile ? await read(given.slice(1), FIELD_BYTES_MAX.inputs) : given;
   const source = fromFile ? `--inputs (${given.slice(1)})` : '--inputs';
-  if (Buffer.byteLength(text) > FIELD_MIB_MAX.inputs * 2 ** 20) {
-    throw new UsageError(`${source} is longer than ${FIELD_MIB_MAX.inputs} MiB, which is the most`);
+  if (Buffer.byteLength(text) > FIELD_BYTES_MAX.inputs) {
+    throw new ArgumentError(`${source} is longer than ${mib(FIELD_BYTES_MAX.inputs)} MiB, which is the most`);
   }
   const json = text.replace(/^\uFEFF/, '');
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch (error) {
-    throw new UsageError(`${source} is not valid JSON: ${(error as Error).message}`);
+    throw new ArgumentError(`${source} is not valid JSON: ${(error as Error).message}`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new UsageError(`${source} must be a JSON object, such as {"rows": [1, 2]}`);
+    throw new ArgumentError(`${source} must be a JSON object, such as {"rows": [1, 2]}`);
   }
   try {
     // As a request's body, for the rules that hold there. The value is dropped: Python parses the text.
     parseJsonBody(Buffer.from(`{"inputs":${json}}`));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw new UsageError(`${source}: ${error.errors?.[0]?.message ?? error.detail}`);
+    throw new ArgumentError(`${source}: ${error.errors?.[0]?.message ?? error.detail}`);
   }
   return json;
 }
 
 /** A whole text file. No more of it than the cap is ever held, so that an endless one is an error too. */
-async function readText(path: string, mibMax: number, signal: AbortSignal): Promise<string> {
+async function readText(path: string, bytesMax: number, signal: AbortSignal): Promise<string> {
   const name = path === '-' ? 'standard input' : path;
   const stream: Readable = path === '-' ? process.stdin : createReadStream(path);
   addAbortSignal(signal, stream);
@@ -122,18 +122,22 @@ async function readText(path: string, mibMax: number, signal: AbortSignal): Prom
   try {
     for await (const chunk of stream) {
       bytes += (chunk as Buffer).length;
-      if (bytes > mibMax * 2 ** 20) {
-        throw new UsageError(`${name} is longer than ${mibMax} MiB, which is the most`);
+      if (bytes > bytesMax) {
+        throw new ArgumentError(`${name} is longer than ${mib(bytesMax)} MiB, which is the most`);
       }
       chunks.push(chunk as Buffer);
     }
   } catch (error) {
-    if (signal.aborted || error instanceof UsageError) throw error;
+    if (signal.aborted || error instanceof ArgumentError) throw error;
     const { errno } = error as NodeJS.ErrnoException;
     const reason = errno === undefined ? (error as Error).message : getSystemErrorMessage(errno);
-    throw new UsageError(`cannot read ${name}: ${reason}`);
+    throw new ArgumentError(`cannot read ${name}: ${reason}`);
   }
   const text = Buffer.concat(chunks);
-  if (!isUtf8(text)) throw new UsageError(`${name} is not UTF-8 text`);
+  if (!isUtf8(text)) throw new ArgumentError(`${name} is not UTF-8 text`);
   return text.toString('utf8');
+}
+
+function mib(bytes: number): number {
+  return bytes / 2 ** 20;
 }

@@ -13,11 +13,13 @@ import type { Run, RunImage } from '../runs/run.ts';
 import { runJson } from '../runs/run-json.ts';
 import { createSandbox } from '../sandbox/create.ts';
 import { type Execution, type OutputListener, SandboxFaultError } from '../sandbox/execution.ts';
+import { SILENT_LOGGER } from '../sandbox/logger.ts';
+import { ArgumentError } from '../shared/errors.ts';
 import { newRunId } from '../shared/ids.ts';
 import { makeFolder } from '../shared/make-folder.ts';
 import { writeImages } from './run-images.ts';
 import { EXIT_CODES, exitCodeOf, noticesOf, signalExitCode } from './run-report.ts';
-import { MEMORY_MB_MAX, type RunArguments, readRequest, UsageError } from './run-request.ts';
+import { MEMORY_MB_MAX, type RunArguments, readRequest } from './run-request.ts';
 
 export interface RunOptions extends RunArguments {
   /** Folder for the images; by default the current one. */
@@ -25,10 +27,6 @@ export interface RunOptions extends RunArguments {
   /** Print the Run as JSON and nothing else. */
   json: boolean;
 }
-
-/** What goes wrong is in the error that ends the command; a log would only say it twice. */
-const ignore = (): void => undefined;
-const SILENT = { warn: ignore, error: ignore };
 
 /** Runs the program and answers the exit code. */
 export async function run(options: RunOptions): Promise<number> {
@@ -39,7 +37,7 @@ export async function run(options: RunOptions): Promise<number> {
     return stop.aborted ? signalExitCode(stop.reason) : code;
   } catch (error) {
     if (stop.aborted) return signalExitCode(stop.reason);
-    if (error instanceof UsageError) return complain(error.message, EXIT_CODES.badUsage);
+    if (error instanceof ArgumentError) return complain(error.message, EXIT_CODES.badUsage);
     if (error instanceof SandboxFaultError) return complain(error.message, EXIT_CODES.sandboxFault);
     throw error;
   }
@@ -56,10 +54,10 @@ async function execute(options: RunOptions, stop: AbortSignal): Promise<Finished
   const createdAt = new Date();
   const readTheRest = await readRequest(options, stop);
   if (options.images !== undefined) makeImageFolder(options.images);
-  const sandbox = createSandbox({ concurrency: 1, memoryMbMax: MEMORY_MB_MAX, logger: SILENT });
+  const sandbox = createSandbox({ concurrency: 1, memoryMbMax: MEMORY_MB_MAX, logger: SILENT_LOGGER });
   // It warms up while standard input arrives. Whoever awaits it below handles its error.
   const started = sandbox.start();
-  started.catch(ignore);
+  started.catch(() => undefined);
   try {
     const request = await readTheRest();
     await started;
@@ -76,7 +74,7 @@ async function execute(options: RunOptions, stop: AbortSignal): Promise<Finished
     return { run: finishedRun({ id: newRunId(), createdAt, limits }, execution, 0), execution, openLine };
   } finally {
     // A sandbox that is still starting cannot be stopped: it would go on.
-    await started.catch(ignore);
+    await started.catch(() => undefined);
     await sandbox.stop();
   }
 }
@@ -115,9 +113,9 @@ function makeImageFolder(path: string): void {
   try {
     makeFolder(path);
   } catch (error) {
-    throw new UsageError(`--images ${path}: the folder cannot be made (${(error as Error).message})`);
+    throw new ArgumentError(`--images ${path}: the folder cannot be made (${(error as Error).message})`);
   }
-  if (!statSync(path).isDirectory()) throw new UsageError(`--images ${path}: this is no folder`);
+  if (!statSync(path).isDirectory()) throw new ArgumentError(`--images ${path}: this is no folder`);
 }
 
 function complain(message: string, exitCode: number): number {

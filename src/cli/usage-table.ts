@@ -1,9 +1,9 @@
 /** Usage as tables of 80 columns: who has used most processor time, and when. */
 
-import { styleText } from 'node:util';
 import { isoTime } from '../usage/range.ts';
 import type { UsageRow, UsageSelection } from '../usage/report.ts';
 import { fitted } from './columns.ts';
+import { paint } from './paint.ts';
 
 /** Keys that are shown; programs that want all of them read JSON or CSV. */
 const KEYS_MAX = 20;
@@ -127,9 +127,4 @@ function duration(ms: number): string {
   if (seconds < 5997) return `${(seconds / 60).toFixed(1)} min`;
   const hours = seconds / 3600;
   return hours < 1000 ? `${hours.toFixed(1)} h` : `${compact(hours)} h`;
-}
-
-/** Colours only on a terminal; NO_COLOR and the like are honoured. */
-function paint(style: 'bold' | 'cyan', text: string): string {
-  return styleText(style, text, { stream: process.stdout });
 }

@@ -1,7 +1,7 @@
 /** `codecell usage`: who has used what, from the data folder, also while the service runs on it. */
 
 import { type Config, loadConfig } from '../config.ts';
-import { type FieldError, OperatorError } from '../shared/errors.ts';
+import { ArgumentError, type FieldError } from '../shared/errors.ts';
 import { openExistingDatabase } from '../store/database.ts';
 import { type Grouping, parseRange } from '../usage/range.ts';
 import { UsageReports, type UsageRow, type UsageSelection, UsageTotals } from '../usage/report.ts';
@@ -20,7 +20,7 @@ export interface UsageOptions {
 
 /**
  * Prints usage as a table with bars or, for programs, as the JSON or CSV of `GET /v1/usage`.
- * @throws OperatorError for a range that is none, or a data folder without a database.
+ * @throws ArgumentError for a range that is none; OperatorError for a data folder without a database.
  */
 export async function usage(environment: NodeJS.ProcessEnv, options: UsageOptions): Promise<void> {
   const { config } = loadConfig(environment);
@@ -52,7 +52,7 @@ function selectionOf({ from, to, groupBy, key, team }: UsageOptions): UsageSelec
   const errors: FieldError[] = [];
   const range = parseRange({ from, to }, Date.now(), errors);
   const [first] = errors;
-  if (first !== undefined) throw new OperatorError(`--${first.path.slice(1)} ${first.message}`);
+  if (first !== undefined) throw new ArgumentError(`--${first.path.slice(1)} ${first.message}`);
   return { ...range, groupBy, keyId: key, team };
 }
 

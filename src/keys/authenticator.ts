@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../shared/clock.ts';
 import type { FoundKey } from '../store/key-store.ts';
-import { type Key, keyState } from './key.ts';
+import { ENVIRONMENT_KEY, type Key, keyState, newKey } from './key.ts';
 import { hashSecret, isWellFormedSecret } from './secret.ts';
 
 /** Where keys are looked up; the key store. */
@@ -21,9 +21,7 @@ export class Authenticator {
     this.#clock = options.clock;
     const secret = options.environmentAdminKey;
     this.#environmentAdmin =
-      secret === undefined
-        ? null
-        : { key: environmentAdmin(new Date(this.#clock.now())), hash: hashSecret(secret) };
+      secret === undefined ? null : { key: environmentAdmin(this.#clock.now()), hash: hashSecret(secret) };
   }
 
   /**
@@ -43,18 +41,8 @@ export class Authenticator {
   }
 }
 
-function environmentAdmin(createdAt: Date): Key {
-  return {
-    id: 'key_environment',
-    name: 'CODECELL_ADMIN_KEY',
-    team: null,
-    role: 'admin',
-    limits: {},
-    createdAt,
-    expiresAt: null,
-    revokedAt: null,
-    lastUsedAt: null,
-  };
+function environmentAdmin(nowMs: number): Key {
+  return { ...newKey(ENVIRONMENT_KEY.name, nowMs), id: ENVIRONMENT_KEY.id, role: 'admin' };
 }
 
 function sameHash(one: string, other: string): boolean {

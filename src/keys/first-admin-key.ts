@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
-import { newKeyId } from '../shared/ids.ts';
 import type { KeyStore } from '../store/key-store.ts';
+import { type Key, newKey } from './key.ts';
 import { generateSecret, hashSecret } from './secret.ts';
 
 /**
@@ -9,16 +9,6 @@ import { generateSecret, hashSecret } from './secret.ts';
  */
 export async function createFirstAdminKey(keys: KeyStore, clock: Clock): Promise<string | null> {
   const secret = generateSecret();
-  const key = {
-    id: newKeyId(),
-    name: 'admin',
-    team: null,
-    role: 'admin' as const,
-    limits: {},
-    createdAt: new Date(clock.now()),
-    expiresAt: null,
-    revokedAt: null,
-    lastUsedAt: null,
-  };
+  const key: Key = { ...newKey('admin', clock.now()), role: 'admin' };
   return (await keys.insertFirstAdmin(key, hashSecret(secret))) ? secret : null;
 }

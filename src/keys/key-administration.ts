@@ -2,9 +2,8 @@
 
 import type { Clock } from '../shared/clock.ts';
 import { type FieldError, invalidRequest, ServiceError } from '../shared/errors.ts';
-import { newKeyId } from '../shared/ids.ts';
 import type { KeySelection, KeyStore } from '../store/key-store.ts';
-import { type Key, keyState } from './key.ts';
+import { type Key, keyState, newKey } from './key.ts';
 import { type KeyFields, withFields } from './key-fields.ts';
 import { generateSecret, hashSecret } from './secret.ts';
 
@@ -125,20 +124,6 @@ export class KeyAdministration {
 
 function endsSooner(changed: Key, key: Key): boolean {
   return changed.expiresAt !== null && (key.expiresAt === null || changed.expiresAt < key.expiresAt);
-}
-
-function newKey(name: string, nowMs: number): Key {
-  return {
-    id: newKeyId(),
-    name,
-    team: null,
-    role: 'user',
-    limits: {},
-    createdAt: new Date(nowMs),
-    expiresAt: null,
-    revokedAt: null,
-    lastUsedAt: null,
-  };
 }
 
 function checked(key: Key, fields: KeyFields, nowMs: number): Key {

@@ -1,3 +1,4 @@
+import { newKeyId } from '../shared/ids.ts';
 import type { Key, KeyState } from '../store/key-record.ts';
 
 export {
@@ -13,4 +14,22 @@ export {
 export function keyState(key: Pick<Key, 'expiresAt' | 'revokedAt'>, nowMs: number): KeyState {
   if (key.revokedAt !== null) return 'revoked';
   return key.expiresAt !== null && key.expiresAt.getTime() <= nowMs ? 'expired' : 'active';
+}
+
+/** The key of CODECELL_ADMIN_KEY, which is in no table. */
+export const ENVIRONMENT_KEY = { id: 'key_environment', name: 'CODECELL_ADMIN_KEY' };
+
+/** A user key without team, limits and expiry, which is not stored yet. */
+export function newKey(name: string, nowMs: number): Key {
+  return {
+    id: newKeyId(),
+    name,
+    team: null,
+    role: 'user',
+    limits: {},
+    createdAt: new Date(nowMs),
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+  };
 }

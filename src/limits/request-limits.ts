@@ -8,6 +8,7 @@
 
 import type { Key } from '../keys/key.ts';
 import { type Clock, DAY_MS } from '../shared/clock.ts';
+import { counted } from '../shared/counted.ts';
 import { ServiceError } from '../shared/errors.ts';
 import type { CpuUsage } from '../usage/cpu-usage.ts';
 import { cpuLeftMs } from './cpu-quota.ts';
@@ -137,7 +138,7 @@ function rateLimited({ perMinute, burst }: Rate, waitMs: number): ServiceError {
   const retryAfterSeconds = seconds(waitMs);
   return new ServiceError(
     'rate_limited',
-    `This key may send ${perMinute} requests a minute, ${burst} at once: the next one in ${retryAfterSeconds} s.`,
+    `This key may send ${counted(perMinute, 'request')} a minute, ${burst} at once: the next one in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   );
 }
@@ -151,10 +152,9 @@ function quotaExceeded({ limits }: Key, waitMs: number): ServiceError {
 }
 
 function concurrencyLimited(concurrency: number): ServiceError {
-  const executions = concurrency === 1 ? '1 execution' : `${concurrency} executions`;
   return new ServiceError(
     'concurrency_limited',
-    `This key may have ${executions} at the same time: send it again when one has ended.`,
+    `This key may have ${counted(concurrency, 'execution')} at the same time: send it again when one has ended.`,
   );
 }
 

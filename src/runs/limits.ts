@@ -1,13 +1,17 @@
-/** Limits of time and memory of one run: what may be asked for and what holds when nothing is. */
+/** Limits of one run: what may be asked for and what holds when nothing is. */
 
 import type { KeyLimits } from '../keys/key.ts';
+import { LIMIT_BOUNDS } from '../keys/limit-bounds.ts';
 import type { FieldError } from '../shared/errors.ts';
 import type { RunLimits } from './run.ts';
 
-export const TIMEOUT_MS_MAX = 30_000;
-export const TIMEOUT_MS_DEFAULT = 30_000;
-export const MEMORY_MB_MIN = 32;
+export const TIMEOUT_MS_MAX = LIMIT_BOUNDS.max_timeout_ms.max;
+export const TIMEOUT_MS_DEFAULT = TIMEOUT_MS_MAX;
+export const MEMORY_MB_MIN = LIMIT_BOUNDS.max_memory_mb.min;
 export const MEMORY_MB_DEFAULT = 512;
+
+/** Caps of what a program is given, in bytes of UTF-8; of `inputs`, of its JSON text. */
+export const FIELD_BYTES_MAX = { code: 2 ** 20, stdin: 4 * 2 ** 20, inputs: 4 * 2 ** 20 };
 
 /** What a request asks for. */
 export interface RequestedLimits {

@@ -3,3 +3,6 @@ export interface SandboxLogger {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
+
+/** For commands: what goes wrong is in what they print, and a log would only say it twice. */
+export const SILENT_LOGGER: SandboxLogger = { warn: () => undefined, error: () => undefined };

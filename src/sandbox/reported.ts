@@ -10,8 +10,8 @@ const NUMBER_MAX = 1 << 30;
 const DEPTH_MAX = 200;
 const IMAGE_HEADER_BYTES = 4;
 const VALUE_HEADER_BYTES = 16;
-const IMAGES_MAX = 64;
-const ALL_IMAGES_BYTES_MAX = 32 << 20;
+export const IMAGES_MAX = 64;
+export const ALL_IMAGES_BYTES_MAX = 32 << 20;
 
 /** The report of an uncaught exception, or null when it makes no sense. */
 export function parseErrorFrame(payload: Buffer): ReportedError | null {

@@ -84,3 +84,8 @@ export function invalidRequest(errors: FieldError[]): ServiceError {
 export class OperatorError extends Error {
   override name = 'OperatorError';
 }
+
+/** Something wrong with how a command was called: nothing was done. Exit code 2. */
+export class ArgumentError extends OperatorError {
+  override name = 'ArgumentError';
+}

@@ -42,7 +42,7 @@ export function parseRange(
   if (errors.length === 0 && fromMs >= toMs) {
     errors.push({
       path: '/from',
-      message: `must be before to: the hours are those from ${isoTime(fromMs)} up to ${isoTime(toMs)}, which are none`,
+      message: `must be before the end: the hours are those from ${isoTime(fromMs)} up to ${isoTime(toMs)}, which are none`,
     });
   }
   return { fromMs, toMs };

@@ -1,6 +1,7 @@
 /** Usage as it is shown: what the runs of each key add up to by period. */
 
 import type { Kysely } from 'kysely';
+import { ENVIRONMENT_KEY } from '../keys/key.ts';
 import { turnOfOthers } from '../shared/turn.ts';
 import type { Database } from '../store/schema.ts';
 import { type UsageHour, usageHours } from '../store/usage-queries.ts';
@@ -51,9 +52,6 @@ export interface UsageSelection extends TimeRange {
   keyId?: string | undefined;
   team?: string | undefined;
 }
-
-/** What the key of CODECELL_ADMIN_KEY is called, which has no row of its own. */
-const NO_ROW_NAMES: Record<string, string> = { key_environment: 'CODECELL_ADMIN_KEY' };
 
 /** Reports of usage. */
 export class UsageReports {
@@ -118,7 +116,7 @@ class Period {
     return {
       period: this.name,
       key_id: id,
-      key_name: latest.key_name ?? NO_ROW_NAMES[id] ?? id,
+      key_name: latest.key_name ?? (id === ENVIRONMENT_KEY.id ? ENVIRONMENT_KEY.name : id),
       team: latest.team,
       ...totals.sums(),
     };

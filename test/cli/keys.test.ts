@@ -78,11 +78,12 @@ describe('keys create', () => {
     [['--name', ''], '--name must have at least one character'],
     [['--name', 'x', '--burst', '5'], '--burst needs --requests-per-minute'],
     [['--name', 'x', '--concurrency', '0'], '--concurrency must be a whole number, 1 to 10000'],
-    [['--name', 'x', '--concurrency', 'many'], '--concurrency must be a whole number'],
+    [['--name', 'x', '--concurrency', '1.5'], '--concurrency must be a whole number, 1 to 10000'],
+    [['--name', 'x', '--team', 'none'], '--team none is for "keys update"'],
     [['--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], '--expires-at must be in the future'],
   ])('refuses %j and says why', async (args, message) => {
     const { exit, stdout, stderr } = await keys('create', ...args);
-    expect([exit, stdout]).toEqual([1, '']);
+    expect([exit, stdout]).toEqual([2, '']);
     expect(stderr).toContain(message);
   });
 

@@ -1,8 +1,7 @@
 /** `codecell run` called in a way that cannot work: said before anything is run. */
 
 import { describe, expect, test } from 'vitest';
-import { FIELD_MIB_MAX, MEMORY_MB_MAX } from '../../src/cli/run-request.ts';
-import { FIELD_BYTES_MAX } from '../../src/http/routes/execute-request.ts';
+import { MEMORY_MB_MAX } from '../../src/cli/run-request.ts';
 import { folderWith, run, runProgram } from './command.ts';
 
 describe('wrong use ends with 2 and says what to change:', () => {
@@ -60,13 +59,7 @@ describe('wrong use ends with 2 and says what to change:', () => {
     });
   });
 
-  test('the caps are those of HTTP', () => {
-    const mib = (bytes: number) => bytes / 2 ** 20;
-    expect(FIELD_MIB_MAX).toEqual({
-      code: mib(FIELD_BYTES_MAX.code),
-      stdin: mib(FIELD_BYTES_MAX.stdin),
-      inputs: mib(FIELD_BYTES_MAX.inputs),
-    });
+  test('memory is bounded as it is over HTTP by default', () => {
     expect(MEMORY_MB_MAX).toBe(2048);
   });
 });

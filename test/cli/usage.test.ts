@@ -141,7 +141,7 @@ period                          runs not ok refused      CPU
       expect([none.exit, none.stdout]).toEqual([1, '']);
       expect(none.stderr).toContain('CODECELL_DATA_DIR');
       const range = await usage(folder, ['--from', '2026-02-01', '--to', '2026-01-01']);
-      expect([range.exit, range.stderr]).toEqual([1, expect.stringContaining('--from must be before')]);
+      expect([range.exit, range.stderr]).toEqual([2, expect.stringContaining('--from must be before')]);
       expect((await usage(folder, ['--group-by', 'week'])).stderr).toContain('hour, day, month');
       expect((await usage(folder, ['--json', '--csv'])).exit).toBe(2);
     }));

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { names, ROOT, readText, withoutCode } from './markdown.ts';
 
-const files = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).sort();
+const files = globSync(['*.md', 'docs/**/*.md', 'examples/*.md'], { cwd: ROOT }).sort();
 
 /** How a heading is addressed. */
 function anchor(heading: string): string {
@@ -32,7 +32,7 @@ test.each(files)('every relative link of %s', (file) => {
 });
 
 test.each(files)('every file that %s names', (file) => {
-  const folders = /^(bench|bin|docs|sandbox|scripts|src|test)\/[\w./-]*$/;
+  const folders = /^(bench|bin|deploy|docs|examples|sandbox|scripts|src|test)\/[\w./-]*$/;
   for (const name of names(withoutCode(readText(file))).filter((each) => folders.test(each))) {
     if (name.includes('NNNN')) continue;
     expect(existsSync(join(ROOT, name)), `${file}: ${name}`).toBe(true);

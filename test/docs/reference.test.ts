@@ -1,5 +1,6 @@
 /** docs/reference: settings, errors, addresses and fields are those of the code. */
 
+import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS } from '../../src/config.ts';
@@ -8,7 +9,7 @@ import { PROBLEMS } from '../../src/http/problems.ts';
 import { runSchema } from '../../src/http/run-schema.ts';
 import { usageSchema } from '../../src/http/usage-schema.ts';
 import { LIMIT_BOUNDS } from '../../src/keys/limit-bounds.ts';
-import { names, readText, section, tableRows } from './markdown.ts';
+import { names, ROOT, readText, section, tableRows } from './markdown.ts';
 
 const http = readText('docs/reference/http.md');
 
@@ -75,18 +76,7 @@ describe('http.md', () => {
   });
 
   test('has every address that is served', () => {
-    const routes = [
-      'execute',
-      'jobs',
-      'runtime',
-      'me',
-      'keys',
-      'health',
-      'start-page',
-      'docs-page',
-      'usage',
-      'metrics',
-    ].map((name) => readText(`src/http/routes/${name}.ts`));
+    const routes = globSync('src/http/routes/*.ts', { cwd: ROOT }).map(readText);
     const served = [...routes, readText('src/http/openapi.ts')].flatMap((text) =>
       [...text.matchAll(/method: '(\w+)',\n\s+url: '([^']+)'/g)].map(
         ([, method, url]) => `${method} ${url?.replace(/:(\w+)/g, '{$1}')}`,

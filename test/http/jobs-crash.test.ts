@@ -60,7 +60,9 @@ function expectNoneTwiceAtOnce(log: string): void {
   }
 }
 
-it('keeps every promise', { timeout: 60_000 + 20_000 * KILLS }, async () => {
+it('loses, repeats and changes no accepted job, whenever it is killed', {
+  timeout: 60_000 + 20_000 * KILLS,
+}, async () => {
   accepted.clear();
   seen.clear();
   served = await ServedFolder.start({ CONCURRENCY: '2', LOG_LEVEL: 'debug' });

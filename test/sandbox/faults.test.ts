@@ -9,8 +9,9 @@ import { BubblewrapLauncher } from '../../src/sandbox/launchers/bubblewrap.ts';
 import type { Launcher } from '../../src/sandbox/launchers/launcher.ts';
 import type { Pool } from '../../src/sandbox/pool.ts';
 import { readRuntime } from '../../src/sandbox/runtime.ts';
-import { request, startPool, until } from '../support/pool.ts';
+import { request, startPool } from '../support/pool.ts';
 import { isAlive, processTree } from '../support/processes.ts';
+import { until } from '../support/until.ts';
 
 /** Runs `code` and, once it runs, does something to the process tree of the pool's first launcher. */
 async function whileRunning(pool: Pool, code: string, action: (tree: number[]) => void, times = 1) {

@@ -35,8 +35,3 @@ export async function startPool(options: Partial<PoolOptions> = {}): Promise<{
 export function request(code: string, more: Partial<ExecutionRequest> = {}): ExecutionRequest {
   return { code, stdin: '', inputsJson: '{}', timeoutMs: 10_000, memoryMb: 512, ...more };
 }
-
-/** Waits until a condition holds; the test's own timeout is the bound. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 10));
-}

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import {
+  FIELD_BYTES_MAX,
   type LimitRange,
   MEMORY_MB_DEFAULT,
   MEMORY_MB_MIN,
@@ -12,9 +13,6 @@ import {
 import type { ExecutionRequest } from '../../sandbox/execution.ts';
 import { type FieldError, invalidRequest } from '../../shared/errors.ts';
 import { escapePointer } from '../json-body.ts';
-
-/** Caps in bytes of UTF-8; of `inputs`, of its JSON text. */
-export const FIELD_BYTES_MAX = { code: 2 ** 20, stdin: 4 * 2 ** 20, inputs: 4 * 2 ** 20 };
 
 /** The schema of the body. `memoryMbMax` is the service's ceiling. */
 export function executeBodySchema(memoryMbMax: number) {

@@ -4,6 +4,7 @@ import { runJsonBytes } from '../../runs/run-json.ts';
 import type { SynchronousRuns } from '../../runs/synchronous-runs.ts';
 import type { Logger } from '../../shared/logger.ts';
 import type { App } from '../app.ts';
+import { callersKey } from '../caller.ts';
 import { answerOnce, IDEMPOTENCY_ERRORS, idempotencyHeaders } from '../idempotent.ts';
 import { runReference } from '../run-schema.ts';
 import { executeBodySchema, toExecutionRequest } from './execute-request.ts';
@@ -43,8 +44,9 @@ export function executeRoute(app: App, { runs, idempotency, memoryMbMax }: Execu
       response: { 200: runReference },
     },
     handler: async (request, reply) => {
-      const { key, jsonBody, hangUp } = request;
-      if (key === null || jsonBody === null) throw new Error('A validated request has a key and a body.');
+      const key = callersKey(request);
+      const { jsonBody, hangUp } = request;
+      if (jsonBody === null) throw new Error('A validated request has a body.');
       const range = limitRange(key.limits, memoryMbMax);
       const execution = toExecutionRequest(request.body, jsonBody.members, range);
       return answerOnce(request, reply, idempotency, async (work, reservation) => {

@@ -1,11 +1,16 @@
 /** What the sandbox keeps of a run and what its programs must know, in the words of `GET /v1/runtime`. */
 
+import { IMAGE_BYTES_MAX } from '../../sandbox/frames.ts';
+import { OUTPUT_KEPT_BYTES_MAX, OUTPUT_WRITTEN_BYTES_MAX } from '../../sandbox/output.ts';
+import { ALL_IMAGES_BYTES_MAX, IMAGES_MAX } from '../../sandbox/reported.ts';
+
 export const KEPT = {
-  stdout_bytes: 2 ** 20,
-  output_bytes: 16 * 2 ** 20,
-  images: 64,
-  image_bytes: 5 * 2 ** 20,
-  images_bytes: 32 * 2 ** 20,
+  stdout_bytes: OUTPUT_KEPT_BYTES_MAX,
+  output_bytes: OUTPUT_WRITTEN_BYTES_MAX,
+  images: IMAGES_MAX,
+  image_bytes: IMAGE_BYTES_MAX,
+  images_bytes: ALL_IMAGES_BYTES_MAX,
+  /** THREADS_MAX of sandbox/confine.py. */
   threads: 64,
 };
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
-import { limitRange, MEMORY_MB_MIN } from '../../runs/limits.ts';
+import { FIELD_BYTES_MAX, limitRange, MEMORY_MB_MIN } from '../../runs/limits.ts';
 import type { App } from '../app.ts';
-import { FIELD_BYTES_MAX } from './execute-request.ts';
+import { callersKey } from '../caller.ts';
 import { KEPT, RULES } from './runtime-rules.ts';
 
 /** What the route needs to know of the Python runtime. */
@@ -54,7 +54,7 @@ export function runtimeRoute(app: App, options: { runtime: RuntimeDescription; m
       response: { 200: runtimeSchema },
     },
     handler: async (request): Promise<Static<typeof runtimeSchema>> => {
-      const { max, default: byDefault } = limitRange(request.key?.limits ?? {}, options.memoryMbMax);
+      const { max, default: byDefault } = limitRange(callersKey(request).limits, options.memoryMbMax);
       return {
         python: { version: python.version },
         packages: packages.map(({ name, version }) => ({ name, version })),

@@ -179,11 +179,11 @@ export class JobRunner {
 
   async #run(job: ClaimedJob, slot: Slot, stop: AbortController): Promise<void> {
     const { queue, work, logger } = this.#options;
-    const its = work.begin(job.keyId, 'job');
+    const jobWork = work.begin(job.keyId, 'job');
     let outcome: JobEnd | Lost;
     let used: { onStored: () => void } | undefined;
     try {
-      outcome = await this.#execute(job, stop, its);
+      outcome = await this.#execute(job, stop, jobWork);
       if ('charge' in outcome && outcome.charge !== null) used = this.#turns.ended(outcome.charge);
     } catch (error) {
       // Its program could not be read, or its end not be made: like a lost run, it is tried again.
@@ -191,7 +191,7 @@ export class JobRunner {
       outcome = { losses: 1 };
     } finally {
       slot.release();
-      its.end();
+      jobWork.end();
     }
     if ('losses' in outcome) {
       const { losses } = outcome;
@@ -207,7 +207,7 @@ export class JobRunner {
     else logger.info({ run_id: job.id, key_id: job.keyId, run_status: end.status }, 'a job has ended');
   }
 
-  async #execute(job: ClaimedJob, stop: AbortController, its: Work): Promise<JobEnd | Lost> {
+  async #execute(job: ClaimedJob, stop: AbortController, jobWork: Work): Promise<JobEnd | Lost> {
     const { queue, sandbox, clock, keys } = this.#options;
     // A job whose key was revoked while it waited; that of CODECELL_ADMIN_KEY is in no table.
     const [key] = await keys.findAll([job.keyId]);
@@ -221,20 +221,21 @@ export class JobRunner {
       timeoutMs: job.timeoutMs,
       memoryMb: job.memoryMb,
     };
+    const signal = AbortSignal.any([stop.signal, jobWork.signal]);
     let starts = 0;
     let execution: Execution;
     try {
       execution = await sandbox.execute(request, {
-        signal: AbortSignal.any([stop.signal, its.signal]),
+        signal,
         onStart: () => {
           starts++;
           if (job.losses + starts > LOSSES_MAX) stop.abort('lost too often' satisfies StopReason);
         },
       });
     } catch (error) {
-      if (!(error instanceof SandboxFaultError) && !stop.signal.aborted && !its.signal.aborted) throw error;
+      if (!(error instanceof SandboxFaultError) && error !== signal.reason) throw error;
       if (stop.signal.reason === 'lost too often') return { losses: starts };
-      if (stop.signal.aborted || its.signal.aborted) {
+      if (signal.aborted) {
         const programBytes = code.length + stdin.length + inputsJson.length;
         return endWithoutRun({ ...job, programBytes }, 'cancelled', clock.now());
       }

@@ -4,6 +4,7 @@ import type { Transaction } from 'kysely';
 import type { Key } from '../../keys/key.ts';
 import type { ExecutionRequest } from '../../sandbox/execution.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { counted } from '../../shared/counted.ts';
 import { ServiceError } from '../../shared/errors.ts';
 import { newRunId } from '../../shared/ids.ts';
 import type { JobLoad, JobQueue, JobReader, JobRecord, JobSelection } from '../../store/job-queue.ts';
@@ -182,7 +183,7 @@ function keyFull(max: number): ServiceError {
     return new ServiceError('concurrency_limited', 'This key may have no jobs (max_queued_jobs is 0).');
   return new ServiceError(
     'concurrency_limited',
-    `This key has ${max} jobs waiting, which is its limit (max_queued_jobs): send it again when one has started.`,
+    `This key has ${counted(max, 'job')} waiting, which is its limit (max_queued_jobs): send it again when one has started.`,
   );
 }
 
