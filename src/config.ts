@@ -109,7 +109,7 @@ export const SETTINGS = {
   jobsMax: setting({
     variable: 'CODECELL_JOBS_MAX',
     description:
-      'Jobs that are kept, ended or not. Beyond it the oldest ended job of the same key is removed, else of any key; with none ended a new one is answered 503.',
+      'Jobs that are kept, ended or not. Beyond it the oldest ended job of the key that keeps most is removed; with none ended a new one is answered 503.',
     defaultValue: () => 10_000,
     ...wholeNumber({ min: 1, max: 1_000_000 }),
   }),

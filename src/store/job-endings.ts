@@ -1,6 +1,7 @@
 import type { Transaction } from 'kysely';
 import type { JobEnd, JobRecord } from './job-queue.ts';
-import { addToTotals, type JobRow, makeRoom, programBytesOf, toRecord } from './job-rows.ts';
+import { addToKept, addToTotals, makeRoom } from './job-room.ts';
+import { type JobRow, programBytesOf, toRecord } from './job-rows.ts';
 import type { Database } from './schema.ts';
 import type { RunCharge, UsageStore } from './usage-store.ts';
 
@@ -52,6 +53,7 @@ export class JobEndings {
     return this.end(transaction, row, { token, resultBytes: content.length, end });
   }
 
+  /** Stores how a job has ended, charges it, and makes room for its result. */
   async end(
     transaction: Transaction<Database>,
     row: JobRow,
@@ -72,6 +74,7 @@ export class JobEndings {
       .where('id', '=', row.id)
       .execute();
     await addToTotals(transaction, { jobs: 0, bytes: resultBytes - programBytesOf(row) });
+    await addToKept(transaction, row.key_id, { jobs: 1, bytes: resultBytes });
     if (end.charge !== null) await this.#options.usage.addWithin(transaction, [end.charge], []);
     const { removed } = await makeRoom(
       transaction,

@@ -12,6 +12,7 @@
 
 import type { Kysely, Transaction } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
+import { turnOfOthers } from '../shared/turn.ts';
 import { DurableTransactions } from './durable-transactions.ts';
 import { type Ending, type JobEndingOptions, JobEndings } from './job-endings.ts';
 import { JobPieces, PROGRAM } from './job-pieces.ts';
@@ -27,19 +28,8 @@ import {
   type NewJob,
   type Turn,
 } from './job-queue.ts';
-import {
-  addToTotals,
-  countAnew,
-  held,
-  type JobRow,
-  makeRoom,
-  nextJob,
-  programBytesOf,
-  queuedCount,
-  RUNNING,
-  removeEnded,
-  toClaimed,
-} from './job-rows.ts';
+import { addToTotals, countAnew, makeRoom, removeEnded, removeExcess } from './job-room.ts';
+import { held, type JobRow, nextJob, programBytesOf, queuedCount, RUNNING, toClaimed } from './job-rows.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { Database } from './schema.ts';
 import type { RunCharge } from './usage-store.ts';
@@ -240,13 +230,17 @@ export class JobStore implements JobQueue {
       this.#rubbish.push(...ids);
     const rubbish = this.#rubbish;
     this.#rubbish = [];
-    for (const id of new Set(rubbish)) await this.#pieces.clear(id);
+    for (const id of new Set(rubbish)) {
+      await this.#pieces.clear(id);
+      await turnOfOthers();
+    }
   }
 
   /** Removes what an earlier process has left behind, and counts what is there; before anything is claimed. */
   async clear(): Promise<void> {
-    await this.#pieces.clear();
     await quickTransaction(this.#db, countAnew);
+    await removeExcess(this.#db, this.#options.bounds);
+    await this.#pieces.clear();
   }
 
   /** Ends every lease: for a service that has the data folder for itself, before it claims anything. */

@@ -165,6 +165,21 @@ const MIGRATIONS: Record<string, Migration> = {
       await sql`insert into job_totals (jobs, bytes) values (0, 0)`.execute(db);
     },
   },
+  '0006-jobs-kept': {
+    async up(db) {
+      // It is filled at each start of the service.
+      await db.schema
+        .createTable('jobs_kept')
+        .addColumn('key_id', 'text', (column) => column.primaryKey().notNull())
+        .addColumn('jobs', 'bigint', (column) => column.notNull())
+        .addColumn('bytes', 'bigint', (column) => column.notNull())
+        .execute();
+      // For the key that keeps most.
+      for (const name of ['jobs', 'bytes']) {
+        await db.schema.createIndex(`jobs_kept_${name}`).on('jobs_kept').column(name).execute();
+      }
+    },
+  },
 };
 
 const CHARGE = ['queue_ms', 'wall_ms', 'cpu_ms', 'memory_mb_ms', 'bytes_in', 'bytes_out', 'images'];

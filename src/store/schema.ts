@@ -11,6 +11,7 @@ export interface Database {
   jobs: JobsTable;
   job_pieces: JobPiecesTable;
   job_totals: JobTotalsTable;
+  jobs_kept: JobsKeptTable;
 }
 
 export interface KeysTable {
@@ -141,6 +142,13 @@ export interface JobPiecesTable {
 
 /** One row: how many jobs there are, and their bytes together. */
 export interface JobTotalsTable {
+  jobs: number;
+  bytes: number;
+}
+
+/** How many ended jobs of a key are kept, and the bytes of their results together. */
+export interface JobsKeptTable {
+  key_id: string;
   jobs: number;
   bytes: number;
 }

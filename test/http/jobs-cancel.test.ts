@@ -89,4 +89,23 @@ describe('a key that is revoked', () => {
       status: 'succeeded',
     });
   });
+
+  it('keeps nobody else out while its jobs are cancelled, however many wait', async () => {
+    const keys = new KeysApi(service);
+    const key = await keys.create();
+    const own = new JobsApi(service.url, key.secret);
+    await own.running(await own.submit(ENDLESS));
+    for (let count = 0; count < 45; count++) {
+      await Promise.all(Array.from({ length: 20 }, () => own.submit('print("never")')));
+    }
+    const queued = async (): Promise<number> => {
+      const { text } = await service.send('/metrics', { headers: { 'X-API-Key': service.adminKey } });
+      return Number(/^codecell_jobs_queued (\d+)$/m.exec(text)?.[1]);
+    };
+    expect(await queued()).toBe(900);
+    await keys.revoke(key.id);
+    let answers = 0;
+    for (; (await queued()) > 0; answers++) expect((await service.send('/healthz')).status).toBe(200);
+    expect(answers).toBeGreaterThan(1);
+  });
 });

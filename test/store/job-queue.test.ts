@@ -52,7 +52,7 @@ it('does what the model says, whatever is interrupted where', () =>
     );
     const db = await openDatabase(folder);
     const property = fc.asyncProperty(commands, async (chosen) => {
-      for (const table of ['jobs', 'job_pieces', 'usage_runs', 'usage_hours'] as const) {
+      for (const table of ['jobs', 'job_pieces', 'jobs_kept', 'usage_runs', 'usage_hours'] as const) {
         await db.deleteFrom(table).execute();
       }
       await db.updateTable('job_totals').set({ jobs: 0, bytes: 0 }).execute();

@@ -23,19 +23,27 @@ interface Scene {
   enqueue(keyId?: string, stdin?: string, queuedMax?: number | null): Promise<{ id: string; answer: string }>;
 }
 
+function storeOf(
+  db: Kysely<Database>,
+  bounds: Partial<JobStoreOptions['bounds']>,
+  clock = { nowMs: NOON },
+): JobStore {
+  return new JobStore({
+    db,
+    usage: new UsageStore(db),
+    clock: { now: () => clock.nowMs, monotonicMs: () => clock.nowMs },
+    worker: 'this',
+    leaseMs: LEASE_MS,
+    bounds: { jobs: 1000, bytes: 2 ** 30, retentionMs: 3_600_000, ...bounds },
+    endWithoutRun: (job, status) => endWithoutRun(job, status, clock.nowMs),
+  });
+}
+
 function withScene(bounds: Partial<JobStoreOptions['bounds']>, body: (scene: Scene) => Promise<void>) {
   return withFolder(async (folder) => {
     const db = await openDatabase(folder);
     const clock = { nowMs: NOON };
-    const store = new JobStore({
-      db,
-      usage: new UsageStore(db),
-      clock: { now: () => clock.nowMs, monotonicMs: () => clock.nowMs },
-      worker: 'this',
-      leaseMs: LEASE_MS,
-      bounds: { jobs: 1000, bytes: 2 ** 30, retentionMs: 3_600_000, ...bounds },
-      endWithoutRun: (job, status) => endWithoutRun(job, status, clock.nowMs),
-    });
+    const store = storeOf(db, bounds, clock);
     const enqueue: Scene['enqueue'] = async (keyId = 'key_a', stdin = '', queuedMax = null) => {
       const id = newRunId();
       const program = { code: Buffer.from('1'), stdin: Buffer.from(stdin), inputsJson: Buffer.from('{}') };
@@ -51,6 +59,12 @@ async function ids(db: Kysely<Database>): Promise<string[]> {
   return (await db.selectFrom('jobs').select('id').orderBy('id').execute()).map(({ id }) => id);
 }
 
+/** The jobs that there are pieces of. */
+async function piecesOf(db: Kysely<Database>): Promise<string[]> {
+  const rows = await db.selectFrom('job_pieces').select('job_id').distinct().orderBy('job_id').execute();
+  return rows.map(({ job_id }) => job_id);
+}
+
 /** What is written down, and what there is. */
 async function totals(db: Kysely<Database>) {
   const written = await db.selectFrom('job_totals').select(['jobs', 'bytes']).executeTakeFirstOrThrow();
@@ -58,25 +72,78 @@ async function totals(db: Kysely<Database>) {
   const bytes = rows.map((row) =>
     row.finished_at === null ? row.code_bytes + row.stdin_bytes + row.inputs_bytes : row.result_bytes,
   );
-  return { written, real: { jobs: rows.length, bytes: bytes.reduce((sum, each) => sum + each, 0) } };
+  const kept = await db.selectFrom('jobs_kept').selectAll().where('jobs', '>', 0).orderBy('key_id').execute();
+  const ended = Map.groupBy(
+    rows.filter((row) => row.finished_at !== null),
+    (row) => row.key_id,
+  );
+  const sum = (numbers: number[]) => numbers.reduce((all, each) => all + each, 0);
+  const reallyKept = [...ended].map(([key_id, its]) => ({
+    ...{ key_id, jobs: its.length },
+    bytes: sum(its.map((row) => row.result_bytes)),
+  }));
+  return {
+    written: { ...written, kept },
+    real: {
+      ...{ jobs: rows.length, bytes: sum(bytes) },
+      kept: reallyKept.sort((one, other) => (one.key_id < other.key_id ? -1 : 1)),
+    },
+  };
 }
 
 describe('room', () => {
-  it('is made of what the key that needs it has kept, and of that of others only where there is none', () =>
-    withScene({ jobs: 4 }, async ({ db, store, enqueue }) => {
-      const other = await enqueue('key_other');
-      await store.cancel(other.id, undefined);
-      const own: string[] = [];
-      for (let count = 0; count < 3; count++) own.push((await enqueue()).id);
-      for (const id of own) await store.cancel(id, undefined);
-      for (let count = 0; count < 3; count++) expect((await enqueue()).answer).toBe('queued');
+  it('is made of what the key that keeps most has kept, the oldest first, and there is none where nothing has ended', () =>
+    withScene({ jobs: 6 }, async ({ db, store, enqueue }) => {
+      const ended = async (keyId: string) => {
+        const { id } = await enqueue(keyId);
+        await store.cancel(id, undefined);
+        return id;
+      };
+      const large = [await ended('key_large'), await ended('key_large')];
+      const small = await ended('key_small');
+      for (let count = 0; count < 3; count++) large.push(await ended('key_large'));
+      // Whoever comes to a full store takes from who has most, not from itself.
+      const newcomers = [await ended('key_new'), await ended('key_new')];
+      expect(await ids(db)).toEqual([small, ...large.slice(2), ...newcomers].sort());
+      // Of as many, the key that needs the room loses.
+      await ended('key_large');
+      newcomers.push(await ended('key_new'));
+      expect(await ids(db)).toHaveLength(6);
+      expect(await ids(db)).toContain(small);
+      for (let count = 0; count < 6; count++) expect((await enqueue('key_last')).answer).toBe('queued');
+      expect((await enqueue('key_last')).answer).toBe('full');
+      const { written, real } = await totals(db);
+      expect(written).toEqual(real);
+    }));
+
+  it('is made of the largest results where bytes are short', () =>
+    withScene({ bytes: 3 * 2 ** 20 }, async ({ db, store, enqueue }) => {
+      const small = await enqueue('key_small');
+      await store.cancel(small.id, undefined);
+      const large = await enqueue('key_large');
+      const job = await store.claim({ afterKeyId: 'key_large', except: ['key_small'] });
+      const result = Buffer.alloc(2 * 2 ** 20, 'x');
+      await store.complete(job!, {
+        ...{ status: 'succeeded', startedAtMs: NOON, finishedAtMs: NOON, summary: '{}', charge: null },
+        result: () => [result],
+      });
+      expect((await enqueue('key_small', 'x'.repeat(2 ** 20))).answer).toBe('queued');
       const left = await ids(db);
-      expect(left).toContain(other.id);
-      for (const id of own) expect(left).not.toContain(id);
-      expect((await enqueue()).answer).toBe('queued');
-      expect(await ids(db)).not.toContain(other.id);
-      expect((await enqueue()).answer).toBe('full');
-      expect(await totals(db)).toMatchObject({ written: (await totals(db)).real });
+      expect(left).toContain(small.id);
+      expect(left).not.toContain(large.id);
+      const { written, real } = await totals(db);
+      expect(written).toEqual(real);
+    }));
+
+  it('is made at a start whose bounds are lower than those before', () =>
+    withScene({}, async ({ db, store, enqueue }) => {
+      const all: string[] = [];
+      for (let count = 0; count < 250; count++) all.push((await enqueue(`key_${count % 2}`)).id);
+      for (const id of all) await store.cancel(id, undefined);
+      await storeOf(db, { jobs: 20 }).clear();
+      expect(await ids(db)).toHaveLength(20);
+      expect(await db.selectFrom('jobs_kept').select('jobs').execute()).toEqual([{ jobs: 10 }, { jobs: 10 }]);
+      expect(await piecesOf(db)).toEqual(await ids(db));
     }));
 
   it('is counted once, though old jobs are removed while it is made', () =>
@@ -100,6 +167,7 @@ describe('room', () => {
     withScene({}, async ({ db, store, enqueue }) => {
       await enqueue('key_a', 'x'.repeat(100));
       await db.updateTable('job_totals').set({ jobs: -3, bytes: 7 }).execute();
+      await db.insertInto('jobs_kept').values({ key_id: 'key_b', jobs: 5, bytes: 9 }).execute();
       await store.clear();
       const { written, real } = await totals(db);
       expect(written).toEqual(real);

@@ -279,5 +279,10 @@ export class Look implements Command {
       job.finished_at === null ? job.code_bytes + job.stdin_bytes + job.inputs_bytes : job.result_bytes,
     );
     expect(totals).toEqual({ jobs: stored.length, bytes: bytes.reduce((sum, each) => sum + each, 0) });
+    const kept = await db
+      .selectFrom('jobs_kept')
+      .select((all) => all.fn.sum('jobs').as('jobs'))
+      .execute();
+    expect(Number(kept[0]?.jobs)).toBe(stored.filter((job) => job.finished_at !== null).length);
   }
 }

@@ -24,6 +24,7 @@ import {
 import type { Clock } from '../../shared/clock.ts';
 import { every } from '../../shared/every.ts';
 import type { Logger } from '../../shared/logger.ts';
+import { turnOfOthers } from '../../shared/turn.ts';
 import {
   type ClaimedJob,
   type JobEnd,
@@ -136,6 +137,8 @@ export class JobRunner {
         const job = await this.#claim();
         if (job === null) slot.release();
         else this.#start(job, slot);
+        // Jobs of a revoked key end without a wait: a thousand of them in a row would keep everybody else out.
+        await turnOfOthers();
       } catch (error) {
         slot.release();
         logger.error({ err: error }, 'no job could be claimed');
