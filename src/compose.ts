@@ -179,6 +179,7 @@ export async function startService(config: Config, options: ServiceOptions = {})
     executeRoute(app, {
       runs: new SynchronousRuns({ sandbox, admission, usage, clock }),
       idempotency,
+      limits,
       memoryMbMax,
     });
     jobRoutes(app, { jobs: jobs.jobs, idempotency, memoryMbMax, closing: () => !admission.open });

@@ -101,6 +101,7 @@ export function createApp(options: AppOptions) {
   const app = createServer(options, connections);
   // An expectation other than 100-continue may be ignored (RFC 9110, 10.1.1); Node's own 417 has no request id.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  app.server.on('connect', (_request, socket) => connections.refuseTunnel(socket));
   addChecks(app, options, connections);
   addBodies(app, new BodyReader(options.bodies));
   app.setErrorHandler(async (error: Error, request, reply) => {
@@ -114,7 +115,7 @@ export function createApp(options: AppOptions) {
     if (known.code === 'internal') request.log.error({ err: known.cause ?? known }, known.message);
     await countRefusal(known.code, request, options.refusals);
     // Fastify closes the connection when it refuses a body; Node reads what is left of it and keeps the connection.
-    if (!options.closing()) reply.removeHeader('Connection');
+    if (reply.hasHeader('Connection')) reply.removeHeader('Connection');
     return sendProblem(reply, known);
   });
   return { app: app.withTypeProvider<TypeBoxTypeProvider>(), connections };
@@ -137,7 +138,7 @@ function sendProblem(reply: FastifyReply, error: ServiceError): FastifyReply {
 }
 
 function createServer(
-  { logger, timeouts, trustedProxies }: AppOptions,
+  { logger, timeouts, trustedProxies, closing, onAnswered }: AppOptions,
   connections: Connections,
 ): FastifyInstance {
   return fastify({
@@ -157,8 +158,12 @@ function createServer(
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => connections.refuse(error, socket),
     frameworkErrors: (_error, request, reply) => {
-      // A path that cannot be decoded names nothing. No hook runs for it.
+      // A path that cannot be decoded names nothing. No hook runs for it, so what hooks do is done here.
+      request.logFields = {};
+      request.hangUp = connections.opened(request.raw, reply.raw);
+      logRequest(request, reply as unknown as FastifyReply, onAnswered);
       reply.headers(headersOfEveryAnswer(request.id));
+      if (closing()) reply.header('Connection', 'close');
       sendProblem(reply as unknown as FastifyReply, notFound());
     },
     ajv: {
@@ -190,10 +195,12 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
     request.hangUp = connections.opened(request.raw, reply.raw);
     logRequest(request, reply, options.onAnswered);
     reply.headers(headersOfEveryAnswer(request.id));
-    if (options.closing()) reply.header('Connection', 'close');
     if (request.is404 || hasEmptyParameter(request.params)) throw noSuchRoute(routes.methodsAt(request.url));
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
       throw invalidRequest([{ path: '', message: 'The Host header is missing.' }]);
+    }
+    if (request.raw.rawHeaders.filter(isHost).length > 1) {
+      throw invalidRequest([{ path: '', message: 'There is more than one Host header.' }]);
     }
     const { config, schema } = request.routeOptions;
     if (config.access !== 'open') {
@@ -215,10 +222,16 @@ function addChecks(app: FastifyInstance, options: AppOptions, connections: Conne
   app.addHook('onSend', async (request, reply) => {
     // Before the answer is written, so that whoever has read it may send the next request.
     request.work?.end();
+    if (options.closing()) reply.header('Connection', 'close');
     if (request.key !== null && request.routeOptions.config.limited !== undefined) {
       reply.headers(options.limits.headers(request.key));
     }
   });
+}
+
+/** Whether this is the name of a Host header, in a list of names and values in turn. */
+function isHost(text: string, index: number): boolean {
+  return index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host';
 }
 
 /** Whether a part of the address that names something is empty, as in `/v1/keys/`. */

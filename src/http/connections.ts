@@ -9,6 +9,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { ServiceError } from '../shared/errors.ts';
 import { newRequestId } from '../shared/ids.ts';
 import type { Logger } from '../shared/logger.ts';
 import { parserRefusal, rawAnswer } from './parser-refusal.ts';
@@ -80,13 +81,27 @@ export class Connections {
     const connection = this.#of(socket);
     if (connection.refused) return;
     connection.refused = true;
-    const refusal = parserRefusal(error);
+    this.#answerLast(socket, parserRefusal(error), {
+      parser_code: error.code,
+      mayAnswer: mayAnswer(connection),
+    });
+  }
+
+  /** Answers CONNECT, for which Node has no request that Fastify would see: nothing is at its address. */
+  refuseTunnel(socket: Duplex): void {
+    const { unanswered } = this.#of(socket);
+    const refusal = new ServiceError('not_found', 'This is no proxy: CONNECT leads nowhere.');
+    this.#answerLast(socket, refusal, { method: 'CONNECT', mayAnswer: unanswered.size === 0 });
+  }
+
+  #answerLast(
+    socket: Duplex,
+    refusal: ServiceError,
+    { mayAnswer, ...fields }: { mayAnswer: boolean } & Record<string, unknown>,
+  ): void {
     const requestId = newRequestId();
-    this.#logger.info(
-      { request_id: requestId, code: refusal.code, parser_code: error.code },
-      'connection refused',
-    );
-    if (!mayAnswer(connection)) {
+    this.#logger.info({ request_id: requestId, code: refusal.code, ...fields }, 'connection refused');
+    if (!mayAnswer) {
       socket.destroy();
       return;
     }

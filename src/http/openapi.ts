@@ -120,19 +120,36 @@ function describedSchema(schema: FastifySchema | undefined, route: RouteOptions)
   const problems = [...byStatus].map(
     ([status, sameStatus]) => [status, problemResponse(sameStatus)] as const,
   );
-  let answers = (schema?.response as object | undefined) ?? { 200: { description: 'The document.' } };
-  if (schema?.headers === idempotencyHeaders) {
-    const replayed = Object.entries(answers).map(([status, answer]) => [
-      status,
-      { ...answer, headers: replayHeaders },
-    ]);
-    answers = Object.fromEntries(replayed);
-  }
+  const answers = (schema?.response as object | undefined) ?? { 200: { description: 'The document.' } };
+  const response = Object.entries({ ...Object.fromEntries(problems), ...answers }).map(([status, answer]) => [
+    status,
+    { ...answer, headers: headersOf(Number(status), schema, route) },
+  ]);
   return {
     ...schema,
     security: access === 'open' ? [] : [{ bearer: [] }, { apiKey: [] }],
-    response: { ...Object.fromEntries(problems), ...answers },
+    response: Object.fromEntries(response),
   } as FastifySchema;
+}
+
+const text = (description: string) => Type.String({ description });
+
+/** Header fields of an answer that mean something to callers. */
+function headersOf(status: number, schema: FastifySchema | undefined, route: RouteOptions) {
+  const isLimited = route.config?.limited !== undefined;
+  return {
+    'X-Request-Id': text('Of this answer; the log has it too.'),
+    ...(status === 202 && { Location: text('Where to fetch the job.') }),
+    ...(status === 401 && { 'WWW-Authenticate': text('`Bearer`.') }),
+    ...([409, 429, 503].includes(status) && { 'Retry-After': text('Seconds until it can be sent again.') }),
+    ...(isLimited && {
+      'RateLimit-Policy': text(
+        'The key\'s limits, where it has any: `"requests";q=20;w=10`, and `"cpu"` likewise.',
+      ),
+      RateLimit: text('What is left of them, and when more comes: `"requests";r=19;t=0`.'),
+    }),
+    ...(schema?.headers === idempotencyHeaders && status < 300 && replayHeaders),
+  };
 }
 
 function problemResponse(codes: ErrorCode[]) {

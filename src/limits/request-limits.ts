@@ -2,8 +2,8 @@
  * The limits of a key on requests that run programs: how often, how many at once, and how much processor time a day.
  *
  * Refusals are exact. Where rate and quota both refuse, the one that lasts longer answers: a lone caller who waits as
- * long as it was told is let in. A request that is refused by rate or quota takes nothing; whatever else becomes of a
- * request, it has taken one of the rate.
+ * long as it was told is let in. A request that is refused by rate or quota takes nothing, unless the quota was used up
+ * while it waited for a slot; whatever else becomes of a request, it has taken one of the rate.
  */
 
 import type { Key } from '../keys/key.ts';
@@ -72,6 +72,14 @@ export class RequestLimits {
     const waitMs = this.#rates.waitMs(key.id, rate);
     if (waitMs > 0) throw rateLimited(rate, waitMs);
     this.#rates.take(key.id, rate);
+  }
+
+  /**
+   * Looks again, right before a program starts: others of the key may have used its time since it was let in.
+   * @throws ServiceError `quota_exceeded`.
+   */
+  checkQuota(key: Key): void {
+    if (this.#cpuLeftMs(key) === 0) throw quotaExceeded(key, this.#untilMidnightMs());
   }
 
   /** Resolves once a restart would not forget what the key has taken. */

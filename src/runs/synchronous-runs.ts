@@ -15,6 +15,8 @@ export interface RunContext {
   bytes: number;
   /** Aborted when the caller has gone or the key is revoked: the run stops, or never starts. */
   signal: AbortSignal;
+  /** Called once there is a slot. The program does not start when it throws. */
+  mayStart: () => void;
 }
 
 /** Runs programs whose callers wait for the answer: admission, sandbox, outcome. Nothing but its usage is stored. */
@@ -39,30 +41,36 @@ export class SynchronousRuns {
   /**
    * Runs one program to its end, whatever that is, and charges it. Who gets a Run has been charged for it, and who gets
    * an error has not.
-   * @throws ServiceError `overloaded`, `shutting_down`, or `internal` for a fault of the service; the signal's reason
-   * when that is aborted before the start.
+   * @throws ServiceError `overloaded`, `shutting_down`, or `internal` for a fault of the service; what `mayStart` throws;
+   * the signal's reason when that is aborted before the start.
    */
-  async run(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
+  async run(request: ExecutionRequest, context: RunContext): Promise<Run> {
     if (!this.#usage.writable) throw notCharged('is not run', undefined);
-    const run = await this.#execute(request, { keyId, bytes, signal });
+    const { run, charged } = await this.#execute(request, context);
     try {
-      await this.#usage.record(chargeOf(keyId, request, run));
+      await charged;
     } catch (error) {
       throw notCharged('was run, and its answer is withheld', error);
     }
     return run;
   }
 
-  async #execute(request: ExecutionRequest, { keyId, bytes, signal }: RunContext): Promise<Run> {
+  async #execute(
+    request: ExecutionRequest,
+    { keyId, bytes, signal, mayStart }: RunContext,
+  ): Promise<{ run: Run; charged: Promise<void> }> {
     const id = newRunId();
     const createdAt = new Date(this.#clock.now());
     const arrivedMs = this.#clock.monotonicMs();
     const slot = await this.#admission.acquire(keyId, { bytes, signal });
     try {
+      mayStart();
       const queueMs = this.#clock.monotonicMs() - arrivedMs;
       const execution = await this.#sandbox.execute(request, { signal });
       const limits = { timeout_ms: request.timeoutMs, memory_mb: request.memoryMb };
-      return finishedRun({ id, createdAt, limits }, execution, queueMs);
+      const run = finishedRun({ id, createdAt, limits }, execution, queueMs);
+      // Before the slot is free: whoever starts next is to know what this one has used.
+      return { run, charged: this.#usage.record(chargeOf(keyId, request, run)) };
     } catch (error) {
       throw error instanceof SandboxFaultError ? lostRun(error) : error;
     } finally {

@@ -15,5 +15,6 @@ export function parseRfc3339(text: string): Date | null {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null;
   const offset = (match[8] === '-' ? -1 : 1) * (offsetHour * 60 + offsetMinute);
   date.setUTCHours(hour, minute - offset, second, milliseconds);
-  return date;
+  // RFC 3339 has four digits for a year, in UTC too.
+  return date.getUTCFullYear() >= 0 && date.getUTCFullYear() <= 9999 ? date : null;
 }

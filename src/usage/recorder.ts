@@ -90,8 +90,12 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     return this.#writable;
   }
 
-  /** Charges an ended run. Resolves once that is stored; when it rejects, nothing was charged. */
+  /**
+   * Charges an ended run. Resolves once that is stored; when it rejects, nothing was charged. Meanwhile what it has used
+   * counts already.
+   */
   record(charge: RunCharge): Promise<void> {
+    this.#addToday(charge, charge.cpu_ms);
     return new Promise((resolve, reject) => {
       this.#runs.push({ charge, resolve, reject });
       this.#write();
@@ -100,7 +104,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
 
   /** Counts a job, whose charge was stored with its end. */
   charged(charge: RunCharge): void {
-    this.#charged(charge, 'job');
+    this.#options.observer.ran(charge, 'job');
+    this.#addToday(charge, charge.cpu_ms);
   }
 
   refused(keyId: string, code: RefusalCode): void {
@@ -197,11 +202,12 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
       await store.add(charges, refusals);
       observer.stored(clock.monotonicMs() - startMs);
       this.#writable = true;
-      for (const charge of charges) this.#charged(charge, 'request');
+      for (const charge of charges) observer.ran(charge, 'request');
       for (const { resolve } of runs) resolve();
     } catch (error) {
       for (const each of refusals) this.#addRefusals(each);
       this.#failed(error);
+      for (const charge of charges) this.#addToday(charge, -charge.cpu_ms);
       for (const { reject } of runs) reject(error);
     }
     this.#writtenMs = clock.monotonicMs();
@@ -209,11 +215,10 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     if (this.#refusals.size > 0) this.#writeRefusalsSoon();
   }
 
-  #charged(charge: RunCharge, kind: RunKind): void {
-    this.#options.observer.ran(charge, kind);
+  #addToday({ key_id, ended_at }: RunCharge, cpuMs: number): void {
     this.#turnDay();
-    if (charge.ended_at < this.#today) return;
-    this.#cpuMsToday.set(charge.key_id, (this.#cpuMsToday.get(charge.key_id) ?? 0) + charge.cpu_ms);
+    if (ended_at < this.#today) return;
+    this.#cpuMsToday.set(key_id, (this.#cpuMsToday.get(key_id) ?? 0) + cpuMs);
   }
 
   #failed(error: unknown): void {

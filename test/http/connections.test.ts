@@ -73,6 +73,21 @@ describe('requests that two servers could read differently', () => {
     expect(answer.status).toBe(400);
     expect(answer.headers['x-request-id']).toMatch(/^req_/);
   });
+
+  it('is refused: two Hosts', async () => {
+    const answer = await sendRaw(service.port, 'GET /healthz HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n');
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body).detail).toBe('There is more than one Host header.');
+  });
+
+  it('is answered 404: CONNECT, which makes no tunnel', async () => {
+    const connection = new RawConnection(service.port);
+    connection.write('CONNECT elsewhere:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [answer] = await connection.answers(1);
+    expect(answer?.status).toBe(404);
+    expect(JSON.parse(answer?.body ?? '').request_id).toBe(answer?.headers['x-request-id']);
+    await connection.closed();
+  });
 });
 
 describe('431 headers_too_large', () => {
@@ -132,6 +147,17 @@ describe('a connection', () => {
     }
     expect((await connection.answers(4)).map(({ status }) => status)).toEqual([200, 404, 401, 200]);
     connection.destroy();
+  });
+
+  it.each([
+    ['HTTP/1.1', '', 'keep-alive'],
+    ['HTTP/1.1', 'Connection: close\r\n', 'close'],
+    ['HTTP/1.0', '', 'close'],
+  ])('says whether it is kept: %s, %j', async (version, field, expected) => {
+    for (const path of ['/healthz', '/nothing', '/v1/runtime']) {
+      const answer = await sendRaw(service.port, `GET ${path} ${version}\r\nHost: x\r\n${field}\r\n`);
+      expect([path, answer.headers.connection]).toEqual([path, expected]);
+    }
   });
 
   it('serves requests that were sent together in their order', async () => {

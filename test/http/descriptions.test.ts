@@ -127,6 +127,19 @@ describe('GET /openapi.json', () => {
     expect(paths?.['/healthz']?.get?.security).toEqual([]);
   });
 
+  it('names the header fields that answers have', async () => {
+    const { paths } = await json('/openapi.json');
+    const headers = (path: string, status: string) =>
+      Object.keys(paths?.[path]?.post?.responses?.[status]?.headers ?? {});
+    expect(headers('/v1/jobs', '202')).toEqual(
+      expect.arrayContaining(['Location', 'RateLimit', 'RateLimit-Policy', 'Idempotent-Replay']),
+    );
+    expect(headers('/v1/execute', '401')).toContain('WWW-Authenticate');
+    for (const status of ['409', '429', '503'])
+      expect(headers('/v1/execute', status)).toContain('Retry-After');
+    expect(headers('/v1/keys', '201')).toEqual(['X-Request-Id']);
+  });
+
   it('has examples that the service accepts', async () => {
     const { paths } = await json('/openapi.json');
     const content = paths?.['/v1/execute']?.post?.requestBody?.content?.['application/json'];

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KeysApi } from '../support/keys-api.ts';
 import { problemOf, startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -39,6 +40,25 @@ describe('a replay', () => {
     const again = await post('quota', body, key);
     expect([again.status, again.text]).toEqual([200, first.text]);
     expect((await post('quota', { code: '' }, key)).status).toBe(422);
+  });
+
+  it.each([
+    ['execute', { timeout_ms: 5000 }, { max_timeout_ms: 1000 }],
+    ['jobs', { memory_mb: 256 }, { max_memory_mb: 64 }],
+  ])('of /v1/%s is not refused by a maximum that was lowered since', async (route, asked, limits) => {
+    const keys = new KeysApi(service);
+    const { id, secret } = await keys.create();
+    const send = (name: string) =>
+      service.send(`/v1/${route}`, {
+        method: 'POST',
+        headers: { 'X-API-Key': secret, 'Content-Type': 'application/json', 'Idempotency-Key': name },
+        body: JSON.stringify({ code: '1', ...asked }),
+      });
+    const first = await send('lowered');
+    await keys.change(id, { limits });
+    const again = await send('lowered');
+    expect([again.status, again.text]).toEqual([first.status, first.text]);
+    expect((await send('new')).status).toBe(400);
   });
 
   it("is not refused by the key's concurrency, nor is the conflict", async () => {

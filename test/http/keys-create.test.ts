@@ -120,6 +120,7 @@ describe('400', () => {
     [{ name: 'x', expires_at: '2099-01-01T00:00:00' }, '/expires_at'],
     [{ name: 'x', expires_at: '2099-01-01T24:00:00Z' }, '/expires_at'],
     [{ name: 'x', expires_at: 'tomorrow' }, '/expires_at'],
+    [{ name: 'x', expires_at: '9999-12-31T23:59:59-01:00' }, '/expires_at'],
     [{ name: 'x', expires_at: 4_000_000_000 }, '/expires_at'],
     [{ name: 'x', secret: 'ck_mine' }, '/secret'],
     [{ name: 'x', id: 'key_1' }, '/id'],

@@ -38,6 +38,16 @@ describe('429 quota_exceeded', () => {
     expect((await service.post({ code: '' }, { key })).status).toBe(200);
   });
 
+  it('is looked at again when a request has waited for its slot', async () => {
+    service = await startTestService({ settings: { CONCURRENCY: '1' } });
+    const { secret: key } = await new KeysApi(service).create({ limits: { cpu_seconds_per_day: 1 } });
+    const answers = await Promise.all([1, 2, 3].map(() => service?.post({ code: BUSY }, { key })));
+    expect(answers.map((answer) => answer?.status).sort()).toEqual([200, 429, 429]);
+    const { text } = await service.send('/v1/usage', { headers: { 'X-API-Key': key } });
+    const { runs, refused } = JSON.parse(text).totals;
+    expect([runs.succeeded, refused.quota_exceeded]).toEqual([1, 2]);
+  });
+
   it('is lifted by a higher limit at once', async () => {
     service = await startTestService();
     const keys = new KeysApi(service);

@@ -123,6 +123,11 @@ describe('GET /metrics', () => {
     await service.send('/v1/runtime');
     const route = (name: string, status: string) =>
       value('codecell_http_request_seconds_count', { route: name, status });
+    const before = await route('none', '4xx');
+    // What no hook of the server sees: a path that cannot be decoded, and one that is too long.
+    await service.send('/v1/jobs/%zz');
+    await service.send(`/v1/jobs/${'x'.repeat(150)}`);
+    expect(await route('none', '4xx')).toBe(before + 2);
     expect(await route('none', '4xx')).toBeGreaterThan(0);
     expect(await route('/v1/runtime', '4xx')).toBeGreaterThan(0);
     expect(await route('/v1/execute', '2xx')).toBeGreaterThan(0);

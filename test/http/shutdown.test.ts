@@ -67,6 +67,20 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   });
 });
 
+describe('an answer that is due when the service ends', () => {
+  it('closes its connection', async () => {
+    const connection = new RawConnection(Number(new URL(url).port));
+    const program = '{"code": "import time; time.sleep(1)"}';
+    connection.write(
+      `POST /v1/execute HTTP/1.1\r\nHost: x\r\nX-API-Key: ${ADMIN_KEY}\r\nContent-Type: application/json\r\nContent-Length: ${program.length}\r\n\r\n${program}`,
+    );
+    await asked(1);
+    codecell.child.kill('SIGTERM');
+    const [answer] = await connection.answers(1);
+    expect([answer?.status, answer?.headers.connection]).toEqual([200, 'close']);
+  });
+});
+
 describe('a second signal', () => {
   it('ends the service at once', async () => {
     const running = execute('import time; time.sleep(25)').catch(() => 'cut off');

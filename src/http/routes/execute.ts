@@ -1,4 +1,5 @@
 import type { FirstAnswer, Idempotency, Reservation } from '../../idempotency/idempotency.ts';
+import type { RequestLimits } from '../../limits/request-limits.ts';
 import { limitRange } from '../../runs/limits.ts';
 import { runJsonBytes } from '../../runs/run-json.ts';
 import type { SynchronousRuns } from '../../runs/synchronous-runs.ts';
@@ -12,12 +13,16 @@ import { executeBodySchema, toExecutionRequest } from './execute-request.ts';
 export interface ExecuteRouteOptions {
   runs: SynchronousRuns;
   idempotency: Idempotency;
+  limits: Pick<RequestLimits, 'checkQuota'>;
   /** The service's ceiling of memory_mb. */
   memoryMbMax: number;
 }
 
 /** `POST /v1/execute`: runs a program and answers the finished Run, whatever became of it. */
-export function executeRoute(app: App, { runs, idempotency, memoryMbMax }: ExecuteRouteOptions): void {
+export function executeRoute(
+  app: App,
+  { runs, idempotency, limits, memoryMbMax }: ExecuteRouteOptions,
+): void {
   app.route({
     method: 'POST',
     url: '/v1/execute',
@@ -47,12 +52,14 @@ export function executeRoute(app: App, { runs, idempotency, memoryMbMax }: Execu
       const key = callersKey(request);
       const { jsonBody, hangUp } = request;
       if (jsonBody === null) throw new Error('A validated request has a body.');
-      const range = limitRange(key.limits, memoryMbMax);
-      const execution = toExecutionRequest(request.body, jsonBody.members, range);
       return answerOnce(request, reply, idempotency, async (work, reservation) => {
+        // Here, since what was answered before is answered again, whatever the key may ask for by now.
+        const range = limitRange(key.limits, memoryMbMax);
+        const execution = toExecutionRequest(request.body, jsonBody.members, range);
         request.log.debug('the program is asked to be run');
         const run = await runs.run(execution, {
           keyId: key.id,
+          mayStart: () => limits.checkQuota(key),
           // Text may take two bytes a character in memory.
           bytes: 2 * jsonBody.byteLength,
           signal: AbortSignal.any([hangUp, work.signal]),

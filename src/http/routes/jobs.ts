@@ -68,8 +68,10 @@ export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }:
       const key = callersKey(request);
       const { jsonBody } = request;
       if (jsonBody === null) throw new Error('A validated request has a body.');
-      const program = toExecutionRequest(request.body, jsonBody.members, limitRange(key.limits, memoryMbMax));
       return answerOnce(request, reply, idempotency, async (_work, reservation) => {
+        // Here, since what was answered before is answered again, whatever the key may ask for by now.
+        const range = limitRange(key.limits, memoryMbMax);
+        const program = toExecutionRequest(request.body, jsonBody.members, range);
         if (closing()) throw new ServiceError('shutting_down', SHUTTING_DOWN);
         const run = await jobs.submit(key, program, async (transaction, queued) => {
           await reservation?.recordWithin(transaction, accepted(queued));
