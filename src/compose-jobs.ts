@@ -51,6 +51,7 @@ export interface ComposedJobs {
   stop(): Promise<void>;
 }
 
+/** Everything that jobs need, put together; nothing runs yet. The caller must `stop` what it has started. */
 export async function composeJobs(options: JobsOptions): Promise<ComposedJobs> {
   const { config, db, sandbox, admission, work, keys, usageStore, usage, clock, logger } = options;
   const queue = new JobStore({

@@ -25,6 +25,7 @@ export function signalExitCode(signal: string): number {
   return 128 + (number || 0);
 }
 
+/** The exit code of `codecell run`, by how the program has ended. */
 export function exitCodeOf(run: Run, ending: Ending): number {
   switch (run.status) {
     case 'timed_out':

@@ -9,6 +9,7 @@ export interface Waiting {
   end(): void;
 }
 
+/** Shows on a terminal that something is waited for, and for how long. The caller must `end` it. */
 export function showWaiting(stream: NodeJS.WriteStream = process.stderr): Waiting {
   if (stream.isTTY !== true) return { update: () => undefined, end: () => undefined };
   const startMs = performance.now();

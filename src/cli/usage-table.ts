@@ -15,6 +15,7 @@ interface Line {
   cpuMs: number;
 }
 
+/** Usage as a table for terminals, with a bar for what each key has of the processor time. */
 export function usageTable({ fromMs, toMs }: UsageSelection, rows: UsageRow[]): string {
   const heading = `Usage from ${isoTime(fromMs)} to ${isoTime(toMs)}`;
   if (rows.length === 0) return `${heading}: none.\n`;

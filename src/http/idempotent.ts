@@ -12,7 +12,6 @@
  * Work comes after all this, so a replay waits for no slot and no queue refuses it.
  */
 
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import {
@@ -24,8 +23,8 @@ import {
 } from '../idempotency/idempotency.ts';
 import type { Work } from '../limits/key-work.ts';
 import type { ErrorCode } from '../shared/errors.ts';
-import { turnOfOthers } from '../shared/turn.ts';
 import type { AnswerName } from '../store/idempotency-store.ts';
+import { inParts } from './in-parts.ts';
 
 /** Schema of the header; others are not looked at. */
 export const idempotencyHeaders = Type.Object({
@@ -105,16 +104,11 @@ async function sendReplay(reply: FastifyReply, replay: Replay): Promise<FastifyR
   headed(reply, replay.status, replay.location).header('Idempotent-Replay', 'true');
   if (replay.parts === 1) return reply.send(Buffer.from(start));
   reply.header('Content-Length', replay.bodyBytes);
-  return reply.send(Readable.from(partsFrom(start, replay), { objectMode: false }));
+  return reply.send(inParts(start, partsAfterFirst(replay)));
 }
 
-async function* partsFrom(start: Uint8Array, { part, parts }: Replay): AsyncGenerator<Uint8Array> {
-  yield start;
-  for (let position = 1; position < parts; position++) {
-    yield await part(position);
-    // The database answers without waiting, and so may the socket: others get their turn here.
-    await turnOfOthers();
-  }
+async function* partsAfterFirst({ part, parts }: Replay): AsyncGenerator<Uint8Array> {
+  for (let position = 1; position < parts; position++) yield await part(position);
 }
 
 function headed(reply: FastifyReply, status: number, location: string | null): FastifyReply {

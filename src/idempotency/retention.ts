@@ -7,13 +7,13 @@
  * bound is kept after an answer has been given, so that no caller waits for it: what is recorded meanwhile exceeds it.
  */
 
-import type { Clock } from '../shared/clock.ts';
+import { type Clock, DAY_MS } from '../shared/clock.ts';
 import { every } from '../shared/every.ts';
 import type { Logger } from '../shared/logger.ts';
 import { type IdempotencyStore, type StoredAnswer, storedBytes } from '../store/idempotency-store.ts';
 
 /** A repetition within this time is given the first answer. */
-export const KEPT_MS = 24 * 3_600_000;
+const KEPT_MS = DAY_MS;
 
 /** Bytes that all answers may count together. */
 const BYTES_MAX = 2 ** 30;

@@ -13,6 +13,7 @@ export interface KeyResource {
   last_used_at: string | null;
 }
 
+/** A key as the contract shows it, at this moment. */
 export function keyResource(key: Key, nowMs: number): KeyResource {
   return {
     id: key.id,

@@ -10,6 +10,7 @@ import type { Run, RunImage, RunValue } from './run.ts';
 /** What takes a tenth of a millisecond to write. */
 const LARGE_CHARACTERS = 2 ** 18;
 
+/** A Run as one text. */
 export function runJson(run: Run): string {
   return [...runJsonParts(run)].join('');
 }

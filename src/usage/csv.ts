@@ -16,6 +16,7 @@ export function csvHead(): string {
   ]);
 }
 
+/** A row as a line of CSV (RFC 4180). */
 export function csvLine(row: UsageRow): string {
   return line([
     row.period,

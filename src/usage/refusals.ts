@@ -10,6 +10,7 @@ export const REFUSAL_CODES = [
 
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
+/** Whether an error is one of the refusals that usage counts. */
 export function isRefusalCode(code: string): code is RefusalCode {
   return (REFUSAL_CODES as readonly string[]).includes(code);
 }

@@ -7,6 +7,7 @@ import { csvHead, csvLine } from './csv.ts';
 import { isoTime } from './range.ts';
 import { type UsageReports, type UsageSelection, UsageTotals } from './report.ts';
 
+/** A report as the JSON of `GET /v1/usage`, in parts. */
 export async function* usageAsJson(reports: UsageReports, selection: UsageSelection): AsyncGenerator<string> {
   const { fromMs, toMs, groupBy } = selection;
   const totals = new UsageTotals();
@@ -19,6 +20,7 @@ export async function* usageAsJson(reports: UsageReports, selection: UsageSelect
   yield `${before === ',' ? '' : before}],"totals":${JSON.stringify(totals.sums())}}`;
 }
 
+/** A report as CSV, in parts: a line for each row, without totals. */
 export async function* usageAsCsv(reports: UsageReports, selection: UsageSelection): AsyncGenerator<string> {
   let before = csvHead();
   for await (const rows of reports.rows(selection, new UsageTotals())) {

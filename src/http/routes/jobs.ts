@@ -1,6 +1,5 @@
 /** `/v1/jobs`: programs that are sent now and whose Run is fetched later. */
 
-import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import type { Idempotency } from '../../idempotency/idempotency.ts';
@@ -10,12 +9,12 @@ import { limitRange } from '../../runs/limits.ts';
 import { RUN_STATUSES, type Run, type RunStatus } from '../../runs/run.ts';
 import { runJson } from '../../runs/run-json.ts';
 import { ServiceError } from '../../shared/errors.ts';
-import { turnOfOthers } from '../../shared/turn.ts';
 import type { JobRecord } from '../../store/job-queue.ts';
 import type { App } from '../app.ts';
 import { callersKey } from '../caller.ts';
 import { PAGE_LIMIT_DEFAULT, PAGE_PARAMETERS, page, readCursor } from '../cursor.ts';
 import { answerOnce, IDEMPOTENCY_ERRORS, idempotencyHeaders } from '../idempotent.ts';
+import { inParts } from '../in-parts.ts';
 import { jobListSchema, jobSummarySchema } from '../job-schema.ts';
 import { runReference } from '../run-schema.ts';
 import { executeBodySchema, toExecutionRequest } from './execute-request.ts';
@@ -36,6 +35,7 @@ const WAIT_SECONDS_MAX = 30;
 
 const jobParameters = Type.Object({ id: Type.String({ description: 'Id of a job.' }) });
 
+/** The routes of `/v1/jobs`: accept, show, list and cancel. */
 export function jobRoutes(app: App, { jobs, idempotency, memoryMbMax, closing }: JobRoutesOptions): void {
   app.addSchema(jobSummarySchema);
 
@@ -183,16 +183,7 @@ async function sendRun(reply: FastifyReply, jobs: Jobs, job: JobRecord): Promise
   const start = first.done ? Buffer.alloc(0) : first.value;
   if (start.length === job.resultBytes) return asWritten(reply, start);
   reply.type(JSON_TYPE).header('Content-Length', job.resultBytes);
-  return reply.send(Readable.from(partsFrom(start, parts), { objectMode: false }));
-}
-
-async function* partsFrom(start: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield start;
-  for await (const part of rest) {
-    yield part;
-    // The database answers without waiting, and so may the socket: others get their turn here.
-    await turnOfOthers();
-  }
+  return reply.send(inParts(start, parts));
 }
 
 const SHUTTING_DOWN = 'The service is shutting down. Nothing was accepted: send the request again.';
