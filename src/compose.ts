@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { type DestinationStream, destination, pino } from 'pino';
+import type { DestinationStream } from 'pino';
 import { composeJobs } from './compose-jobs.ts';
 import type { Config } from './config.ts';
 import { AccessControl } from './http/access.ts';
@@ -30,6 +30,7 @@ import { cancelRevoked } from './limits/cancel-revoked.ts';
 import { KeyWork } from './limits/key-work.ts';
 import { RateLimiter } from './limits/rate-limiter.ts';
 import { RequestLimits } from './limits/request-limits.ts';
+import { createLogger } from './logger.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { Admission } from './runs/admission.ts';
 import { TIMEOUT_MS_MAX } from './runs/limits.ts';
@@ -96,16 +97,7 @@ export interface ServiceOptions {
  * @throws OperatorError when a prerequisite is missing, with the remedy.
  */
 export async function startService(config: Config, options: ServiceOptions = {}): Promise<Service> {
-  const logger = pino(
-    {
-      level: config.logLevel,
-      base: null,
-      messageKey: 'message',
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      formatters: { level: (level) => ({ level }) },
-    },
-    options.logDestination ?? destination({ fd: 2, sync: true }),
-  );
+  const logger = createLogger(config.logLevel, options.logDestination);
   const version = readVersion();
   const runtime = await orOperatorError(readRuntime());
   const { memoryMbMax, concurrency, queueMax, queueWaitMs } = config;
@@ -224,6 +216,8 @@ export async function startService(config: Config, options: ServiceOptions = {})
         jobs.endWaits();
         await admission.idle();
         await jobs.stop();
+        // Who waits for its charge to be stored has an answer to come.
+        await recorder.settled();
         await atMost(LAST_ANSWERS_MS, connections.idle());
         app.server.close();
         app.server.closeAllConnections();

@@ -21,6 +21,8 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
       service.stop().then(stopped.resolve, stopped.reject);
     });
   }
+  // Nobody may be reading what is only said; the service goes on.
+  process.stdout.on('error', () => undefined);
   process.stdout.write(greeting(service.url, service.firstAdminKey, config.adminKey !== undefined));
   await stopped.promise;
 }

@@ -21,6 +21,8 @@ const FAILURES_MAX = 5;
 export interface GenerationOptions {
   launcher: Launcher;
   launch: LaunchOptions;
+  /** A zygote that takes longer to warm up is killed. */
+  warmMsMax: number;
   channels: RunChannels;
   logger: SandboxLogger;
   /** How many processes to keep ready. */
@@ -49,7 +51,7 @@ export class Generation {
   constructor(options: GenerationOptions) {
     this.#options = options;
     this.#killedForMemory = options.launcher.killedForMemory ?? 0;
-    this.zygote = new Zygote(options.launcher, options.launch, {
+    this.zygote = new Zygote(options, {
       report: (report) => this.#receive(report),
       ended: (complaint) => this.#ended(complaint),
     });

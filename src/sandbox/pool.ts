@@ -33,12 +33,16 @@ export interface PoolOptions {
   forksPerZygoteMax?: number;
   /** … or at this age, whichever comes first. */
   zygoteAgeMsMax?: number;
+  /** One that takes longer to warm up, in milliseconds, hangs, and is killed. */
+  zygoteWarmMsMax?: number;
   /** Layers left out, to show that the others hold alone: for tests. */
   without?: ReadonlySet<Layer>;
 }
 
 const FORKS_PER_ZYGOTE_MAX = 10_000;
 const ZYGOTE_AGE_MS_MAX = 3_600_000;
+/** It takes 1 to 2 s, and 10 s on a machine that is very busy. */
+const ZYGOTE_WARM_MS_MAX = 60_000;
 /** A zygote that ends before this age died young. */
 const YOUNG_MS = 10_000;
 const BACK_OFF_MS_FIRST = 100;
@@ -71,6 +75,7 @@ export class Pool implements Sandbox {
     this.#options = {
       forksPerZygoteMax: FORKS_PER_ZYGOTE_MAX,
       zygoteAgeMsMax: ZYGOTE_AGE_MS_MAX,
+      zygoteWarmMsMax: ZYGOTE_WARM_MS_MAX,
       without: new Set(),
       ...options,
     };
@@ -199,11 +204,12 @@ export class Pool implements Sandbox {
 
   /** Starts a zygote. `onReady` is called at its first spare, `onEnd` when it ends before that. */
   #launch(events: { onReady?: () => void; onEnd?: (complaint: string) => void } = {}): Generation {
-    const { launcher, logger, without, concurrency } = this.#options;
+    const { launcher, logger, without, concurrency, zygoteWarmMsMax } = this.#options;
     let ready = false;
     const generation = new Generation({
       launcher,
       launch: { socketPath: this.#socketPath, without },
+      warmMsMax: zygoteWarmMsMax,
       channels: this.#channels,
       logger,
       spares: concurrency + 1,
@@ -232,15 +238,14 @@ export class Pool implements Sandbox {
   #ended(generation: Generation, complaint: string): void {
     this.#generations.delete(generation);
     if (generation === this.#successor) this.#successor = null;
-    const served = generation === this.#current;
-    if (served) this.#current = null;
+    if (generation === this.#current) this.#current = null;
     if (generation.retiring || this.#stopping) return;
     const ageMs = Math.round(generation.zygote.ageMs);
     this.#zygoteRestarts++;
     this.#options.logger.error({ complaint, ageMs }, 'the zygote ended');
     this.#deathsInYouth = ageMs < YOUNG_MS ? this.#deathsInYouth + 1 : 0;
-    // A successor that died is due again at the next run; one that lives serves as soon as it can.
-    if (!served || this.#successor !== null) return;
+    // One that serves starts a successor again when it is due; a successor that lives serves as soon as it can.
+    if (this.#current !== null || this.#successor !== null) return;
     // The first death costs nothing but the start of another; only a row of them slows it down.
     const delayMs = Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_FIRST * 2 ** (this.#deathsInYouth - 2));
     const restart = (): void => {

@@ -13,6 +13,13 @@ const PING_INTERVAL_MS = 400;
 const PINGS_UNANSWERED_MAX = 5;
 const COMPLAINT_CHARACTERS_MAX = 16_384;
 
+export interface ZygoteOptions {
+  launcher: Launcher;
+  launch: LaunchOptions;
+  /** How long it may take to warm up, in milliseconds. */
+  warmMsMax: number;
+}
+
 export interface ZygoteListener {
   report(report: Report): void;
   /** Called once. `complaint` is the end of what it wrote to stderr. */
@@ -26,13 +33,15 @@ export class Zygote {
   readonly #listener: ZygoteListener;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #gone: Promise<void>;
+  #beatsUntilWarm: number;
   #unanswered = 0;
   #warm = false;
   #complaint = '';
 
-  constructor(launcher: Launcher, options: LaunchOptions, listener: ZygoteListener) {
+  constructor({ launcher, launch, warmMsMax }: ZygoteOptions, listener: ZygoteListener) {
     this.#listener = listener;
-    this.#process = launcher.launch(options);
+    this.#beatsUntilWarm = Math.ceil(warmMsMax / PING_INTERVAL_MS);
+    this.#process = launcher.launch(launch);
     this.#control = this.#process.stdio[3] as Duplex;
     const reader = new ReportReader();
     this.#control.on('data', (chunk: Buffer) => {
@@ -54,6 +63,8 @@ export class Zygote {
         resolve();
         this.#listener.ended(this.#complaint);
       };
+      // It may have gone before it had bound its child's life to its own: the child would keep the streams open.
+      this.#process.once('exit', () => this.#killGroup());
       // 'close' follows 'exit' once the streams are drained, so that every report has been read.
       this.#process.once('close', () => end(''));
       this.#process.once('error', (error) => {
@@ -87,18 +98,24 @@ export class Zygote {
   kill(): void {
     const { pid, exitCode, signalCode } = this.#process;
     if (pid === undefined || exitCode !== null || signalCode !== null) return;
-    try {
-      // The whole group: a launcher that has only begun may not yet have bound its child's life to its own.
-      process.kill(-pid, 'SIGKILL');
-    } catch {
-      this.#process.kill('SIGKILL');
-    }
+    if (!this.#killGroup()) this.#process.kill('SIGKILL');
     this.#control.destroy();
   }
 
   /** Resolves when it is gone. */
   gone(): Promise<void> {
     return this.#gone;
+  }
+
+  /** Ends the launcher and whatever has not left its group. False when there is nobody in it. */
+  #killGroup(): boolean {
+    const { pid } = this.#process;
+    if (pid === undefined) return false;
+    try {
+      return process.kill(-pid, 'SIGKILL');
+    } catch {
+      return false;
+    }
   }
 
   #receive(report: Report): void {
@@ -108,7 +125,12 @@ export class Zygote {
   }
 
   #beat(): void {
-    if (!this.#warm) return;
+    if (!this.#warm) {
+      if (--this.#beatsUntilWarm > 0) return;
+      this.#complain('the zygote does not get warm\n');
+      this.kill();
+      return;
+    }
     if (this.#unanswered >= PINGS_UNANSWERED_MAX) {
       this.#complain('the zygote no longer answers\n');
       this.kill();

@@ -4,11 +4,12 @@
  * in which nothing else goes on in this process; three hundred jobs that arrive at once wait for a few.
  *
  * Failure: a body that throws undoes the commit of all, so each of them is then run by itself. A body must be one that
- * may run twice.
+ * may run twice. Where another process has kept the lock for too long, all fail.
  */
 
 import type { Kysely, Transaction } from 'kysely';
 import { turnOfOthers } from '../shared/turn.ts';
+import { isBusy } from './dialect.ts';
 import type { Database } from './schema.ts';
 
 type Body<Result> = (transaction: Transaction<Database>) => Promise<Result>;
@@ -73,9 +74,9 @@ export class DurableTransactions {
       });
       for (const [index, { resolve }] of group.entries()) resolve(results[index]);
     } catch (error) {
-      const [only, ...others] = group;
-      if (others.length === 0) {
-        only?.reject(error);
+      // By itself none would fare better while another process holds the lock, and each would wait as long again.
+      if (group.length === 1 || isBusy(error)) {
+        for (const { reject } of group) reject(error);
         return;
       }
       for (const each of group) await this.#runGroup([each]);

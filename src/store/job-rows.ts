@@ -1,7 +1,8 @@
 /** Rows of jobs: which one is next, and as records. */
 
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely';
-import type { Claim, ClaimedJob, JobRecord, Turn } from './job-queue.ts';
+import { PROGRAM } from './job-pieces.ts';
+import type { Claim, ClaimedJob, JobRecord, NewJob, Turn } from './job-queue.ts';
 import type { Database, JobsTable } from './schema.ts';
 
 /** Written into the statement: SQLite does not look into an index of waiting jobs for a status it gets as a parameter. */
@@ -22,6 +23,31 @@ export function toRecord(row: JobRow): JobRecord {
     finishedAtMs: row.finished_at,
     summary: row.summary,
     resultBytes: row.result_bytes,
+  };
+}
+
+/** The row of a job that is being accepted. */
+export function toNewRow(job: NewJob): JobRow {
+  const { code, stdin, inputsJson } = job.program;
+  return {
+    id: job.id,
+    key_id: job.keyId,
+    status: 'queued',
+    timeout_ms: job.timeoutMs,
+    memory_mb: job.memoryMb,
+    created_at: job.createdAtMs,
+    started_at: null,
+    finished_at: null,
+    worker: null,
+    lease_until: null,
+    token: PROGRAM,
+    losses: 0,
+    cancel_requested: 0,
+    code_bytes: code.length,
+    stdin_bytes: stdin.length,
+    inputs_bytes: inputsJson.length,
+    result_bytes: 0,
+    summary: null,
   };
 }
 

@@ -29,7 +29,16 @@ import {
   type Turn,
 } from './job-queue.ts';
 import { addToTotals, countAnew, makeRoom, removeEnded, removeExcess } from './job-room.ts';
-import { held, type JobRow, nextJob, programBytesOf, queuedCount, RUNNING, toClaimed } from './job-rows.ts';
+import {
+  held,
+  type JobRow,
+  nextJob,
+  programBytesOf,
+  queuedCount,
+  RUNNING,
+  toClaimed,
+  toNewRow,
+} from './job-rows.ts';
 import { quickTransaction } from './quick-transaction.ts';
 import type { Database } from './schema.ts';
 import type { RunCharge } from './usage-store.ts';
@@ -52,7 +61,8 @@ export class JobStore implements JobQueue {
   readonly #durable: DurableTransactions;
   readonly #pieces: JobPieces;
   readonly #endings: JobEndings;
-  #rubbish: string[] = [];
+  /** Jobs that there may be pieces of which nobody needs. */
+  readonly #rubbish = new Set<string>();
   onQueued: () => void = () => undefined;
   onEnded: (id: string, charge: RunCharge | null) => void = () => undefined;
 
@@ -69,13 +79,31 @@ export class JobStore implements JobQueue {
     queuedMax: number | null,
     alongside: (transaction: Transaction<Database>) => Promise<void> = async () => undefined,
   ): Promise<Enqueued> {
+    let answer: Enqueued | string[] | undefined;
+    try {
+      answer = await this.#accept(job, queuedMax, alongside);
+    } finally {
+      if (!Array.isArray(answer)) this.#rubbish.add(job.id);
+    }
+    if (!Array.isArray(answer)) return answer;
+    for (const id of answer) this.#rubbish.add(id);
+    this.onQueued();
+    return 'queued';
+  }
+
+  /** Answers the ids of the jobs that had to go for it, or why it is not accepted. */
+  async #accept(
+    job: NewJob,
+    queuedMax: number | null,
+    alongside: (transaction: Transaction<Database>) => Promise<void>,
+  ): Promise<Enqueued | string[]> {
     const isFull = async (db: Kysely<Database>): Promise<boolean> =>
       queuedMax !== null && (await queuedCount(db, job.keyId, queuedMax)) >= queuedMax;
     // Before a large program is written, and again in the transaction, where it counts.
     if (await isFull(this.#db)) return 'key full';
     const { code, stdin, inputsJson } = job.program;
     const program = await this.#pieces.prepare(job.id, PROGRAM, [code, stdin, inputsJson]);
-    const answer = await this.#durable.run<Enqueued | string[]>(async (transaction) => {
+    return this.#durable.run<Enqueued | string[]>(async (transaction) => {
       if (await isFull(transaction)) return 'key full';
       const room = { jobs: 1, bytes: program.bytes };
       const { removed, fits } = await makeRoom(transaction, room, {
@@ -83,39 +111,12 @@ export class JobStore implements JobQueue {
         keyId: job.keyId,
       });
       if (!fits) return 'full';
-      await transaction
-        .insertInto('jobs')
-        .values({
-          id: job.id,
-          key_id: job.keyId,
-          status: 'queued',
-          timeout_ms: job.timeoutMs,
-          memory_mb: job.memoryMb,
-          created_at: job.createdAtMs,
-          started_at: null,
-          finished_at: null,
-          worker: null,
-          lease_until: null,
-          token: PROGRAM,
-          losses: 0,
-          cancel_requested: 0,
-          code_bytes: code.length,
-          stdin_bytes: stdin.length,
-          inputs_bytes: inputsJson.length,
-          result_bytes: 0,
-          summary: null,
-        })
-        .execute();
+      await transaction.insertInto('jobs').values(toNewRow(job)).execute();
       if (!(await program.store(transaction))) throw new Error('A part of a program was not stored.');
       await addToTotals(transaction, room);
       await alongside(transaction);
       return removed;
     }, program.lastBytes);
-    if (answer === 'key full' || answer === 'full') this.#rubbish.push(job.id);
-    if (typeof answer === 'string') return answer;
-    this.#rubbish.push(...answer);
-    this.onQueued();
-    return 'queued';
   }
 
   async claim(turn: Turn): Promise<ClaimedJob | null> {
@@ -174,7 +175,7 @@ export class JobStore implements JobQueue {
         ? this.#endings.end(transaction, row, { token: claim.token, resultBytes: result.bytes, end })
         : null;
     }, result.lastBytes);
-    this.#rubbish.push(claim.id);
+    this.#rubbish.add(claim.id);
     if (ending !== null) this.#ended(ending);
     return ending !== null;
   }
@@ -226,12 +227,18 @@ export class JobStore implements JobQueue {
 
   async purge(): Promise<void> {
     const { clock, bounds } = this.#options;
-    for await (const ids of removeEnded(this.#db, clock.now() - bounds.retentionMs))
-      this.#rubbish.push(...ids);
-    const rubbish = this.#rubbish;
-    this.#rubbish = [];
-    for (const id of new Set(rubbish)) {
-      await this.#pieces.clear(id);
+    for await (const ids of removeEnded(this.#db, clock.now() - bounds.retentionMs)) {
+      for (const id of ids) this.#rubbish.add(id);
+    }
+    for (const id of this.#rubbish) {
+      // Before, since more of it may become rubbish meanwhile.
+      this.#rubbish.delete(id);
+      try {
+        await this.#pieces.clear(id);
+      } catch (error) {
+        this.#rubbish.add(id);
+        throw error;
+      }
       await turnOfOthers();
     }
   }
@@ -277,7 +284,7 @@ export class JobStore implements JobQueue {
   }
 
   #ended({ id, charge, removed }: Ending): void {
-    this.#rubbish.push(id, ...removed);
+    for (const each of [id, ...removed]) this.#rubbish.add(each);
     this.onEnded(id, charge);
   }
 }

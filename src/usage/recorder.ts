@@ -66,6 +66,8 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
   #onRefusalsWritten: (() => void)[] = [];
   #writable = true;
   #probe: NodeJS.Timeout | undefined;
+  #probing: Promise<void> = Promise.resolve();
+  #closed = false;
   #purging: Promise<void> = Promise.resolve();
   #purge: NodeJS.Timeout | undefined;
 
@@ -134,16 +136,21 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
       .catch((error: unknown) => logger.warn({ err: error }, 'old usage could not be deleted'));
   }
 
+  /** Resolves once every run so far is charged, or was rejected. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
   /** Writes what is left. Nothing may be recorded afterwards. */
   async close(): Promise<void> {
+    this.#closed = true;
     clearInterval(this.#purge);
     clearTimeout(this.#probe);
     clearTimeout(this.#refusalTimer);
-    await this.#purging;
+    await Promise.all([this.#purging, this.#probing]);
     await this.#writing;
     if (this.#refusals.size > 0 && this.#writable) this.#write();
     await this.#writing;
-    clearTimeout(this.#probe);
   }
 
   #addRefusals(refusals: Refusals): void {
@@ -154,7 +161,7 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
   }
 
   #writeRefusalsSoon(): void {
-    if (this.#refusalTimer !== undefined || !this.#writable) return;
+    if (this.#refusalTimer !== undefined || !this.#writable || this.#closed) return;
     const { clock, refusalPauseMs } = this.#options;
     const pauseMs = this.#writtenMs + refusalPauseMs - clock.monotonicMs();
     if (pauseMs <= 0) {
@@ -225,9 +232,10 @@ export class UsageRecorder implements CpuUsage, RefusalRecorder {
     const { logger, probeMs } = this.#options;
     if (this.#writable) logger.error({ err: error }, 'usage cannot be stored: nothing is run until it can');
     this.#writable = false;
-    this.#probe ??= setTimeout(async () => {
+    if (this.#closed) return;
+    this.#probe ??= setTimeout(() => {
       this.#probe = undefined;
-      await this.#tryAgain();
+      this.#probing = this.#tryAgain();
     }, probeMs);
   }
 

@@ -158,6 +158,34 @@ test('a zygote that dies young is replaced again and again, ever later', async (
   expect((await run('print(1)')).stdout).toBe('1\n');
 });
 
+test('a zygote is started again when both it and the one that is to follow it have died', async () => {
+  const { pool, run } = await startPool({ forksPerZygoteMax: 4 });
+  const [first] = pool.launcherProcessIds;
+  while (pool.launcherProcessIds.length === 1) await run('1');
+  const second = pool.launcherProcessIds.find((each) => each !== first);
+  process.kill(first!, 'SIGKILL');
+  await until(() => !pool.launcherProcessIds.includes(first!));
+  process.kill(second!, 'SIGKILL');
+  await until(() => pool.ready && !pool.launcherProcessIds.includes(second!));
+  expect((await run('print(1)')).stdout).toBe('1\n');
+});
+
+test('a zygote that hangs while it warms up is replaced', async () => {
+  const { pool, run, log } = await startPool({ zygoteWarmMsMax: 15_000 });
+  const [first] = pool.launcherProcessIds;
+  process.kill(first!, 'SIGKILL');
+  await until(() => pool.launcherProcessIds.length === 1 && pool.launcherProcessIds[0] !== first);
+  const [hung] = pool.launcherProcessIds;
+  // The launcher first and then what it has, generation by generation, so that none comes after the look.
+  for (let depth = 0; depth < 5; depth++) {
+    for (const each of processTree(hung!)) process.kill(each, 'SIGSTOP');
+  }
+  await until(() => pool.ready);
+  expect(pool.launcherProcessIds).not.toContain(hung);
+  expect(JSON.stringify(log)).toContain('does not get warm');
+  expect((await run('print(1)')).stdout).toBe('1\n');
+});
+
 test('a caller who gives up stops the program, and its process is gone', async () => {
   const { pool } = await startPool();
   const controller = new AbortController();

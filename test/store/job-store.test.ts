@@ -187,6 +187,20 @@ describe('a program', () => {
       expect(program.stdin.toString() === stdin).toBe(true);
     }));
 
+  it('that was not accepted leaves nothing, also when what removes it fails at first', () =>
+    withScene({}, async ({ db, file, store, enqueue }) => {
+      const other = new DatabaseSync(file);
+      other.exec("CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT raise(abort, 'no space'); END");
+      await expect(enqueue('key_a', 'x'.repeat(3 * PIECE_BYTES))).rejects.toThrow('no space');
+      expect(await piecesOf(db)).toHaveLength(1);
+      other.exec("CREATE TRIGGER stuck BEFORE DELETE ON job_pieces BEGIN SELECT raise(abort, 'stuck'); END");
+      await expect(store.purge()).rejects.toThrow('stuck');
+      other.exec('DROP TRIGGER stuck');
+      other.close();
+      await store.purge();
+      expect(await piecesOf(db)).toEqual([]);
+    }));
+
   it('of a key that may queue no more is not written', () =>
     withScene({}, async ({ db, enqueue }) => {
       expect((await enqueue('key_a', 'x'.repeat(3 * PIECE_BYTES), 0)).answer).toBe('key full');
