@@ -8,6 +8,7 @@ import { UsageStore } from '../../src/store/usage-store.ts';
 import { charge } from '../support/charge.ts';
 import { withFolder } from '../support/folder.ts';
 import { problemOf, startTestService } from '../support/service.ts';
+import { until } from '../support/until.ts';
 
 /** A connection of somebody else's, which holds the write lock. */
 function lock(dataDir: string): { release: () => void } {
@@ -74,8 +75,7 @@ describe('while another process writes', () => {
       const refused = await service.post({ code: 'print("not run")' });
       expect(refused.status).toBe(500);
       release();
-      while ((await service.send('/readyz')).status !== 200)
-        await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(async () => (await service.send('/readyz')).status === 200);
       await service.execute({ code: 'print("charged")' });
       const usage = await service.send('/v1/usage', { headers: { 'X-API-Key': service.adminKey } });
       expect(JSON.parse(usage.text)).toMatchObject({ totals: { runs: { succeeded: 1 } } });
