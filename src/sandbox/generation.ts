@@ -17,6 +17,11 @@ import { Zygote } from './zygote.ts';
 
 const RETRY_MS = 100;
 const FAILURES_MAX = 5;
+/**
+ * How long a zygote may be unable to fork, in milliseconds. Programs that have many threads may take every process there
+ * may be for a while: another zygote would do no better, and what runs would be lost.
+ */
+const CANNOT_FORK_MS_MAX = 5000;
 
 export interface GenerationOptions {
   launcher: Launcher;
@@ -42,6 +47,8 @@ export class Generation {
   #retiring = false;
   /** Spares in a row that did not come to be. */
   #failures = 0;
+  /** Since when it could not fork; null since the last spare that came to be. */
+  #cannotForkSinceMs: number | null = null;
   #retry: NodeJS.Timeout | undefined;
   #everReady = false;
   #lastComplaint = '';
@@ -113,6 +120,7 @@ export class Generation {
       zygote: this.zygote,
       onReady: () => {
         this.#failures = 0;
+        this.#cannotForkSinceMs = null;
         this.#everReady = true;
         this.#options.onSpareReady();
       },
@@ -139,6 +147,7 @@ export class Generation {
       this.#exited(report);
     } else if (report.operation === 'forkFailed') {
       this.#processes.delete(report.sequence);
+      this.#cannotForkSinceMs ??= performance.now();
       this.#spareFailed(`errno ${report.errno}`, 'the zygote cannot fork');
     }
   }
@@ -146,7 +155,6 @@ export class Generation {
   #spareFailed(complaint: string, message: string): void {
     this.#options.logger.error({ complaint }, message);
     this.#lastComplaint = `${message}\n${complaint}`;
-    this.#failures++;
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.refill();
@@ -155,7 +163,10 @@ export class Generation {
   }
 
   get #faulty(): boolean {
-    return this.#failures >= FAILURES_MAX;
+    if (this.#failures >= FAILURES_MAX) return true;
+    return (
+      this.#cannotForkSinceMs !== null && performance.now() - this.#cannotForkSinceMs > CANNOT_FORK_MS_MAX
+    );
   }
 
   #exited(report: Extract<Report, { operation: 'exited' }>): void {
@@ -165,6 +176,7 @@ export class Generation {
     this.#options.channels.forget(process.token);
     process.exited(report, this.#wasKilledForMemory(report.waitStatus));
     if (!process.ready && !this.#retiring) {
+      this.#failures++;
       // Its own words explain why it could not confine itself.
       this.#spareFailed(process.complaint, 'a spare process failed to start');
     } else {
