@@ -41,7 +41,7 @@ export interface PoolOptions {
 
 const FORKS_PER_ZYGOTE_MAX = 10_000;
 const ZYGOTE_AGE_MS_MAX = 3_600_000;
-/** It takes 1 to 2 s, and 10 s on a machine that is very busy. */
+/** It takes 1 to 2 s on two idle cores. */
 const ZYGOTE_WARM_MS_MAX = 60_000;
 /** A zygote that ends before this age died young. */
 const YOUNG_MS = 10_000;
